@@ -1,4 +1,4 @@
-// holdfast bench: its figures are true, and what it cannot measure it does not state.
+// holdfast bench: its figures are true, and it does not report what it cannot measure.
 #include "cli/fixture.hpp"
 
 #ifdef HOLDFAST_WITH_REDIS
@@ -25,8 +25,8 @@ class bench : public command_line {
   static judge at_least(int grants) {
     return [grants](const json& got) { return got.at("grants").get<int>() >= grants; };
   }
-  // A machine that is paused for as long as it is to measure shows nothing: then for longer, until it
-  // was enough.
+  // If the machine is paused for the whole measurement, it shows nothing: then it measures for
+  // longer, until that is enough.
   json measure(const words& options, const words& global = {}, const judge& enough = at_least(1)) {
     json measured;
     for (const char* duration : {"500ms", "2s", "8s"}) {
@@ -98,7 +98,7 @@ TEST_F(bench, its_figures_agree_with_each_other) {
 }
 
 TEST_F(bench, what_an_engine_without_a_server_does_not_know_is_null) {
-  // Broken: a zero that somebody takes for a measurement.
+  // Broken: a zero that looks like a measurement.
   const json got = measure({});
   EXPECT_TRUE(got.at("hand_off_us").is_null()) << "nobody ever waited";
   for (const char* part : {"server", "network"}) {
@@ -118,7 +118,7 @@ TEST_F(bench, threads_of_several_processes_share_a_fair_lock_and_hand_it_on) {
   for (const json& each : got.at("grants_by_thread")) EXPECT_GT(each.get<int>(), 0);
   EXPECT_GT(got.at("fairness").get<double>(), 0.7);
   expect_consistent(got.at("hand_off_us"));
-  // Who waited for a hand-off had asked before it began.
+  // A waiter of a hand-off had asked before it began.
   EXPECT_LE(got.at("hand_off_us").at("max").get<double>(),
             got.at("acquire_us").at("max").get<double>());
 }
@@ -165,7 +165,7 @@ TEST_F(bench, interrupted_it_leaves_no_claim_and_no_process) {
 TEST_F(bench, a_server_of_this_machine_is_measured_too) {
   const test::redis_server server;
   const words global{"--url", "redis://127.0.0.1:" + std::to_string(server.port())};
-  // What is read late on a busy machine counts for less in a longer run.
+  // Late reads on a busy machine matter less in a longer run.
   const json got = measure({}, global, [](const json& made) {
     const auto& sent = made.at("network").at("segments_sent_per_grant");
     return sent.is_number() && std::abs(sent.get<double>() - 2) < 0.3;

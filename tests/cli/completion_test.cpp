@@ -1,4 +1,4 @@
-// Completions for bash, zsh and fish, in these shells themselves: they load, and offer what there is.
+// Completions for bash, zsh and fish, in the shells themselves: they load, and offer what exists.
 #include "cli/fixture.hpp"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ class completion : public command_line {
     return std::string(root == nullptr ? "." : root) + "/completions/" + name;
   }
 
-  // What each shell offers behind the words; the last of them is what was typed of the next word.
+  // What each shell offers after the words; the last of them is the beginning of the next word.
   std::string bash(const std::string& typed) {
     return offers({"bash", "--norc", "--noprofile", "-c",
                    "source " + file("holdfast.bash") + "; COMP_WORDS=(" + typed +
@@ -33,8 +33,8 @@ class completion : public command_line {
     return offers({"fish", "--no-config", "-c",
                    "source " + file("holdfast.fish") + "; complete -C '" + typed + "'"});
   }
-  // Without its line editor zsh has no completion: the names are what goes to the builtin that takes
-  // them.
+  // Without its line editor zsh has no completion: the names are the arguments of the builtin that
+  // takes them.
   std::string zsh_names() {
     return offers({"zsh", "-f", "-c",
                    "_arguments() { }; compadd() { print -rl -- $names }; source " +
@@ -55,7 +55,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST_F(completion, names_are_never_run) {
-  // Broken: anyone who may take a lock runs commands as everybody who presses the tabulator.
+  // Broken: anyone who may take a lock can run commands as any user who presses Tab.
   const std::string trap = "$(touch " + home_ / "sprung" + ")`touch " + home_ / "sprung" + "`";
   const process one = hold(trap);
   const process two = hold("two words 1  2");

@@ -1,4 +1,4 @@
-// holdfast doctor: for each broken set-up exactly that line fails, and says what to do.
+// holdfast doctor: for each broken set-up exactly the matching line fails, and says what to do.
 #include "cli/fixture.hpp"
 
 #ifdef HOLDFAST_WITH_REDIS
@@ -44,7 +44,7 @@ class doctor : public command_line {
   }
   using expected = std::map<std::string, std::string>;
 
-  // What another program may do to the file.
+  // Things that another program may do to the file.
   void meddle(const std::string& statements) {
     const answer done =
         shell_.run({"python3", "-c",
@@ -69,14 +69,14 @@ TEST_F(doctor, finds_nothing_wrong_with_a_new_file) {
 }
 
 TEST_F(doctor, says_that_other_users_have_other_files_and_how_to_share) {
-  // Broken: two users lock the same name and do not meet, and nothing tells them why.
+  // Broken: two users lock the same name without excluding each other, and nothing tells them why.
   const answer got = type({"doctor"});
   EXPECT_NE(got.out.find("user"), std::string::npos);
   EXPECT_NE(got.out.find("--url sqlite:/"), std::string::npos) << got.out;
 }
 
 TEST_F(doctor, a_file_that_everybody_may_write) {
-  // Broken: any user can break the locks of all, unseen.
+  // Broken: any user can break everybody's locks, unnoticed.
   make_file();
   ASSERT_EQ(shell_.run({"chmod", "666", file_}).code, 0);
   EXPECT_EQ(findings(), (expected{{"permissions", "fail"}}));
@@ -84,7 +84,8 @@ TEST_F(doctor, a_file_that_everybody_may_write) {
 }
 
 TEST_F(doctor, a_file_that_the_group_can_only_half_use) {
-  // Broken: who may open the file cannot make its sign of life, and is not told what to change.
+  // Broken: a user who may open the file cannot create its sign of life, and is not told what to
+  // change.
   make_file();
   ASSERT_EQ(shell_.run({"chmod", "660", file_}).code, 0);
   EXPECT_EQ(findings(), (expected{{"permissions", "fail"}}));
@@ -96,7 +97,7 @@ TEST_F(doctor, a_damaged_page) {
   // Broken: a damaged file passes.
   make_file();
   meddle("PRAGMA wal_checkpoint(TRUNCATE)");
-  // The page where resources are kept: found by its table, not by its number.
+  // The page that stores the resources: found by its table, not by its number.
   const answer page = shell_.run(
       {"python3", "-c",
        "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n"
@@ -110,7 +111,7 @@ TEST_F(doctor, a_damaged_page) {
 }
 
 TEST_F(doctor, clients_that_were_killed) {
-  // Broken: that clients die without a word stays unseen, because opening clears them away.
+  // Broken: clients that die go unnoticed, because opening the file clears them away.
   process holder = begin(with({"run", "x", "--", "sh", "-c", "echo held; exec sleep 1000"}));
   ASSERT_TRUE(holder.says("held"));
   holder.send(SIGKILL);
@@ -123,13 +124,13 @@ TEST_F(doctor, clients_that_were_killed) {
 
 class doctor_open : public doctor {
  protected:
-  // Cannot be opened: one line that fails, with what the engine said.
+  // Cannot be opened: one line fails, with the engine's error.
   void expect_refusal(const std::string& because) {
     EXPECT_EQ(findings(), (expected{{"open", "fail"}}));
     const answer got = type(with({"doctor"}));
     EXPECT_EQ(got.code, 1);
     EXPECT_NE(got.out.find(because), std::string::npos) << got.out;
-    // Everybody else gets 122 for the same.
+    // Every other command exits with 122 for the same.
     const answer other = type(with({"run", "x", "--", "true"}));
     EXPECT_EQ(other.code, 122) << other.err;
     EXPECT_EQ(lines(other.err), 1) << other.err;
@@ -172,7 +173,7 @@ TEST_F(doctor_open, a_missing_folder) {
 }
 
 TEST_F(doctor_open, somebody_stopped_with_the_writer_lock) {
-  // Broken: doctor hangs where everybody hangs.
+  // Broken: doctor hangs like everything else.
   make_file();
   const int writer_lock = ::open((file_ + ".d/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(writer_lock, 0);

@@ -1,4 +1,4 @@
-// A home of its own for every test, and what a user types in it.
+// A separate HOME for every test, and the commands that a user types there.
 #pragma once
 
 #include "cli/program.hpp"
@@ -16,7 +16,7 @@ class command_line : public ::testing::Test {
   answer type(const words& arguments) { return shell_.holdfast(arguments); }
   process begin(const words& arguments) { return shell_.start_holdfast(arguments); }
 
-  // A holder that holds until it is told to end, or killed.
+  // A holder that keeps the lock until it is told to end, or killed.
   process hold(const std::string& name, const words& options = {}) {
     words line{"run"};
     line.insert(line.end(), options.begin(), options.end());
@@ -31,7 +31,7 @@ class command_line : public ::testing::Test {
     if (at == std::string::npos) throw std::runtime_error("no " + word + " in: " + text);
     return std::stoi(text.substr(at + word.size() + 1));
   }
-  // Waits until so many wait in line for the name.
+  // Waits until this many wait for the name.
   bool waiters(const std::string& name, int count) {
     const std::string wanted = "\"waiters\":" + std::to_string(count);
     return eventually([&] {

@@ -98,7 +98,7 @@ TEST_F(help, the_url_of_every_engine_is_shown) {
     EXPECT_NE(about({}).find(scheme), std::string::npos) << scheme;
     EXPECT_NE(manual.find(scheme), std::string::npos) << scheme;
   }
-  // The engine that is asked for but not there is told in a list: nothing in it is left out above.
+  // An unknown engine is answered with a list: the help must mention everything in it.
   const std::string list = type({"--url", "frob:", "ls"}).err;
   const std::regex scheme("[a-z][a-z+]+:(?=,|\\))");
   int schemes = 0;

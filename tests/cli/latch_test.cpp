@@ -63,10 +63,10 @@ TEST_F(latches, a_wait_ends_with_its_limit_or_with_a_signal) {
   EXPECT_EQ(lines(late.err), 1);
   for (const int number : {SIGINT, SIGTERM}) {
     process waiter = begin({"--log-level", "debug", "latch", "l", "wait"});
-    // It waits for nothing that others could see: told as soon as it can be told.
+    // Its wait is not visible to others: signalled as soon as it can receive a signal.
     waiter.send(number);
     const answer got = waiter.end();
-    // Before it has set up its signals it dies of it, as any program.
+    // Before it has set up its signals it dies of this one, like any program.
     EXPECT_TRUE(got.code == 128 + number || got.signal == number) << got.code;
   }
 }

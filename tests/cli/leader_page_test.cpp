@@ -67,7 +67,7 @@ TEST_F(leader_page, says_200_with_the_term_while_it_leads_and_503_while_it_waits
 }
 
 TEST_F(leader_page, answers_nothing_else) {
-  // Broken: what is asked on a port that others reach does more than to look.
+  // Broken: a request to a port that others can reach changes something.
   const std::uint16_t port = test::free_port();
   process leader = begin(campaign(port, "host-1"));
   ASSERT_TRUE(leader.says("leads"));
@@ -96,7 +96,7 @@ TEST_F(leader_page, a_bad_address_is_reported_before_anything_is_claimed) {
 
 #ifdef HOLDFAST_WITH_REDIS
 
-// Two instances, each with its own way to the engine.
+// Two instances, each with its own connection to the engine.
 class cut_leader : public leader_page {
  protected:
   struct instance {
@@ -112,8 +112,9 @@ class cut_leader : public leader_page {
         campaign(which.port, id,
                  {"--ttl", std::to_string(ttl_.count()) + "ms", "--grace",
                   std::to_string(grace().count()) + "ms"},
-                 // A service that needs time to stop. With one that stops at once the program
-                 // ends at once, and its port is closed before anybody can hear a 503.
+                 // A service that needs time to stop. With one that stops immediately the
+                 // program ends immediately, and its port is closed before anybody can receive a
+                 // 503.
                  "trap '' TERM; exec sleep 1000");
     line.insert(line.end(), rest.begin(), rest.end());
     which.program = std::make_unique<process>(begin(line));
@@ -122,15 +123,16 @@ class cut_leader : public leader_page {
   [[nodiscard]] std::chrono::milliseconds grace() const { return ttl_ / 5; }
 
   using clock = std::chrono::steady_clock;
-  // Many rounds for a figure, on a machine with nothing else to do; few with time to spare.
+  // Many rounds for a figure, on an idle machine; few, with time to spare, otherwise.
   const int rounds_ = test::rounds(3, 50);
   const std::chrono::milliseconds ttl_{test::rounds(10'000, 2'000)};
   test::redis_server server_;
 };
 
 TEST_F(cut_leader, says_no_before_another_says_yes) {
-  // Broken: two instances take requests at once. One request at a time, so that their order is certain.
-  int said_no = 0;  // in words; a program that has ended says no, too
+  // Broken: two instances accept requests at once. One request at a time, so that their order is
+  // certain.
+  int said_no = 0;  // by a 503; a program that has ended refuses, too
   instance leads;
   start(leads, "first");
   ASSERT_TRUE(eventually([&] { return status(leads.port) == "200"; }));
@@ -151,7 +153,8 @@ TEST_F(cut_leader, says_no_before_another_says_yes) {
       return status(next.port) == "200";
     }));
     said_no += refused ? 1 : 0;
-    // A client that asks slowly may hear no 503 in between; but a 200 is good for the grace, at least.
+    // A client that asks slowly may miss the 503 in between; but a 200 is valid for at least the
+    // grace period.
     ASSERT_TRUE(last != "200" || clock::now() - asked >= grace()) << "round " << round;
     ASSERT_NE(status(leads.port), "200") << "round " << round;
     EXPECT_EQ(leads.program->end().code, 123);
@@ -165,7 +168,7 @@ TEST_F(cut_leader, says_no_before_another_says_yes) {
 #else
 
 TEST_F(leader_page, is_refused_clearly_where_it_was_left_out) {
-  // Broken: a load balancer asks a port that nobody listens on.
+  // Broken: a load balancer asks a port on which nobody listens.
   const answer refused = type(campaign(test::free_port(), "host-1"));
   EXPECT_EQ(refused.code, 122);
   EXPECT_NE(refused.err.find("this build has no HTTP"), std::string::npos) << refused.err;

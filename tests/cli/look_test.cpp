@@ -63,7 +63,7 @@ TEST_F(look, the_claim_that_is_shown_is_the_one_the_command_was_given) {
 }
 
 TEST_F(look, ls_counts_and_filters_by_prefix) {
-  // Broken: a script that looks for its locks misses some, or sees those of others.
+  // Broken: a script that lists its locks misses some, or sees others' locks.
   process one = hold("shop/1");
   process two = hold("shop/2", {"--shared"});
   process more = hold("shop/2", {"--shared"});
@@ -94,7 +94,7 @@ TEST_F(look, what_others_wrote_is_shown_harmlessly) {
 }
 
 TEST_F(look, a_lock_that_only_a_grandchild_keeps_is_shown_as_its) {
-  // Broken: the operator is told of a process that has ended, and finds nobody.
+  // Broken: the operator is shown a process that has ended.
   process holder = begin({"run", "x", "--", "sh", "-c", "sleep 1000 & echo left $!; wait"});
   ASSERT_TRUE(holder.says("left"));
   ASSERT_TRUE(eventually([&] { return lines(holder.out()) == 1; }));
@@ -150,7 +150,7 @@ TEST_F(look, one_of_several_holders_can_be_chosen) {
 
 TEST_F(look, every_event_is_a_line) {
   process watching = begin({"watch", "--json"});
-  // Until it shows the first events it may not be there yet: knock until it answers.
+  // Until it shows the first events it may not be watching yet: cause some until it does.
   ASSERT_TRUE(eventually([&] {
     type({"run", "knock", "--", "true"});
     return watching.out().find("knock") != std::string::npos;
@@ -198,7 +198,7 @@ TEST_F(look, watching_ends_quietly_when_nobody_reads) {
 }
 
 TEST_F(look, an_answer_that_cannot_be_written_is_reported) {
-  // Broken: a script goes on with an answer that is cut off or missing.
+  // Broken: a script continues with a truncated or missing answer.
   for (const char* where : {" >/dev/full", " >&-"}) {
     const answer got = shell_.run({"sh", "-c", program_path() + " ls --json" + where});
     EXPECT_EQ(got.code, 1) << where;

@@ -1,4 +1,4 @@
-// The lock is lost while the command runs: it is ended in time, and we say so with 123.
+// The lock is lost while the command runs: the command is ended in time, and the exit code is 123.
 #include "cli/fixture.hpp"
 
 #include <signal.h>
@@ -12,8 +12,9 @@ class lost : public command_line {
     const answer got = type({"release", name, "--force", "--yes"});
     ASSERT_EQ(got.code, 0) << got.err;
   }
-  // A command in `sh` on a lease that is not renewed. On a machine that is paused for as long as there is
-  // grace it is killed before it is told, or ended before it has said what to do then: a longer time decides.
+  // A command in `sh` on a lease that is not renewed. On a machine that is paused for the whole
+  // grace period it is killed before it is signalled, or ended before it has set its traps: then a
+  // longer time decides.
   answer run_out(const std::string& script, const std::string& wanted) {
     answer got;
     for (const auto& [ttl, grace] : {std::pair("2s", "500ms"), {"8s", "2s"}, {"24s", "6s"}}) {
@@ -36,7 +37,7 @@ TEST_F(lost, a_lock_taken_away_ends_the_command_with_123) {
 }
 
 TEST_F(lost, a_command_that_then_succeeds_is_123_all_the_same) {
-  // Broken in etcdctl: exit 0 although another held the lock meanwhile.
+  // Broken in etcdctl: it exits with 0 although another client held the lock meanwhile.
   process job = begin({"run", "x", "--", "sh", "-c",
                        "trap 'echo told; exit 0' TERM; echo held; while :; do sleep 0.05; done"});
   ASSERT_TRUE(job.says("held"));
@@ -87,7 +88,7 @@ TEST_F(lost, a_command_has_the_grace_to_tidy_up) {
 }
 
 TEST_F(lost, grandchildren_that_ignore_sigterm_are_killed_too) {
-  // Broken: the shell ends nicely, and its child goes on beside the next holder.
+  // Broken: the shell ends cleanly, and its child continues beside the next holder.
   process job = begin({"run", "--grace", "300ms", "x", "--", "sh", "-c",
                        "sh -c 'trap \"\" TERM; echo child $$; while :; do sleep 0.05; done' & "
                        "trap 'exit 0' TERM; while :; do wait; done"});
@@ -126,7 +127,7 @@ TEST_F(lost, a_command_that_ends_in_time_is_not_lost) {
 }
 
 TEST_F(lost, revoking_is_reported_too_and_nobody_comes_between) {
-  // Safe: the next is granted only when the former is gone.
+  // Safe: the next holder is granted only when the former is gone.
   process job = begin({"run", "x", "--", "sh", "-c",
                        "trap 'rm running; exit 0' TERM; touch running; echo held; "
                        "while :; do sleep 0.02; done"});

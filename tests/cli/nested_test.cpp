@@ -1,5 +1,5 @@
-// holdfast inside holdfast run, where the engine wants a password: --pass-url gives it to the inner
-// one, and nothing else gives it to anybody.
+// holdfast inside holdfast run, with an engine that requires a password: --pass-url passes it to
+// the inner one, and nothing else passes it to anybody.
 #include "cli/fixture.hpp"
 
 #ifdef HOLDFAST_WITH_REDIS
@@ -46,7 +46,7 @@ TEST_F(nested, the_password_of_a_variable_or_a_file_does_too) {
   EXPECT_EQ(under({"run", "--pass-url"}, both_levels).code, 0);
   shell_.environment.erase("HOLDFAST_PASSWORD");
   write_file(home_ / "secret", "hunter2\n");
-  // The file wins over the URL, inside as outside.
+  // The file takes precedence over the URL, inside as well as outside.
   shell_.environment["HOLDFAST_URL"] = url(":wrong@");
   const answer got = under({"--password-file", home_ / "secret", "run", "--pass-url"}, both_levels);
   EXPECT_EQ(got.code, 0) << got.err;
@@ -98,7 +98,7 @@ TEST_F(nested, without_it_the_error_says_what_to_do) {
   shell_.environment["HOLDFAST_URL"] = url("default:hunter2@");
   const answer with_user = under({"run"}, "holdfast show outer");
   EXPECT_NE(with_user.err.find("--pass-url"), std::string::npos) << with_user.err;
-  // Outside of a run there is nothing to pass.
+  // Outside a run there is nothing to pass.
   shell_.environment["HOLDFAST_URL"] = url("");
   const answer outside = type({"show", "x"});
   EXPECT_EQ(outside.code, 122);

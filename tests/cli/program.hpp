@@ -18,7 +18,7 @@ namespace holdfast::cli_test {
 // Generous: a loaded machine is slow, and nothing is waited for longer than it takes.
 inline constexpr std::chrono::seconds limit{180};
 
-// Looks again and again until it is so; false: not within the limit.
+// Checks repeatedly until it is true; false: not within the limit.
 bool eventually(const std::function<bool()>& condition);
 
 struct answer {
@@ -44,7 +44,7 @@ class folder {
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 
-// A program that was started. Killed if it still runs when the object goes.
+// A program that was started. Killed if it still runs when the object is destroyed.
 class process {
  public:
   process(pid_t pid, std::string out, std::string err);
@@ -71,7 +71,8 @@ class process {
   std::optional<int> status_;
 };
 
-// How programs are started: HOME and TMPDIR are the test's folder, nothing of holdfast's is set.
+// How programs are started: HOME and TMPDIR are the test's folder, and no variable of holdfast is
+// set.
 class shell {
  public:
   explicit shell(const folder& home);
@@ -92,9 +93,9 @@ class shell {
 
 // build/holdfast
 std::string program_path();
-// Throws where the process is none that a test may have started.
+// Throws if a test cannot have started this process.
 void signal_one(pid_t pid, int number);
-// Does the process exist and is no zombie?
+// Whether the process exists and is not a zombie.
 bool alive(pid_t pid);
 
 }  // namespace holdfast::cli_test

@@ -30,7 +30,7 @@ TEST_F(run, a_command_that_dies_of_a_signal_is_128_and_its_number) {
 
 TEST_F(run, a_command_that_is_not_there_is_127_and_takes_no_lock) {
   process holder = hold("x");
-  // The lock is busy: had it been asked for, we would wait.
+  // The lock is busy: if it were requested, we would wait.
   for (const char* command : {"no-such-command", "/no/such/command", "./no-such", ""}) {
     const answer got = type({"run", "x", "--", command});
     EXPECT_EQ(got.code, 127) << command;
@@ -47,7 +47,7 @@ TEST_F(run, a_command_that_cannot_be_executed_is_126_and_takes_no_lock) {
 }
 
 TEST_F(run, a_command_whose_interpreter_is_missing_is_127_and_leaves_no_lock) {
-  // Found only by exec(), when the lock is taken already.
+  // Found only by exec(), when the lock is already held.
   const std::string script = home_ / "script";
   write_file(script, "#!/no/such/interpreter\n");
   ASSERT_EQ(shell_.run({"chmod", "755", script}).code, 0);
@@ -105,7 +105,7 @@ TEST_F(run, a_nested_run_overrides_what_it_inherits) {
 
 TEST_F(run, only_the_standard_files_are_inherited) {
   // Broken: the command would hold the engine's connections, or the caller's files.
-  // On the embedded store there is one more, by intent: the sign of life.
+  // On the embedded store there is one more, intentionally: the sign of life.
   const answer got = shell_.run(
       {"sh", "-c",
        "exec 7</dev/null; exec " + program_path() + " run x -- sh -c 'ls -l /proc/$$/fd'"});
@@ -245,7 +245,7 @@ TEST_F(run, the_longest_name_fits_and_is_shown_whole) {
 }
 
 TEST_F(run, two_hundred_at_once_count_exactly) {
-  // The heart of it: a counter in a file, read, incremented and written by 200 processes.
+  // The core test: a counter in a file, read, incremented and written by 200 processes.
   write_file(home_ / "counter", "0");
   std::vector<process> all;
   for (int i = 0; i < 200; ++i) {
@@ -262,7 +262,7 @@ TEST_F(run, two_hundred_at_once_count_exactly) {
 }
 
 TEST_F(run, the_stored_payload_has_the_program_and_no_arguments) {
-  // Broken: a password on the command's line would be shown to everybody who may look.
+  // Broken: a password on the command line would be shown to everybody who may look.
   process holder = begin({"run", "x", "--", "sh", "-c", "echo held; exec sleep 1000", "hunter2"});
   ASSERT_TRUE(holder.says("held"));
   const answer got = type({"show", "x"});

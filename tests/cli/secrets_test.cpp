@@ -31,7 +31,7 @@ TEST_F(secrets, are_gone_from_arguments_and_environment_of_a_running_program) {
 }
 
 TEST_F(secrets, in_a_url_on_the_command_line_are_not_shown_by_ps) {
-  // The store has no use for credentials; ps would show them all the same.
+  // The store has no use for credentials, but ps would still show them.
   process holder = hold("x", {"--url", "sqlite:" + (home_ / "x.db")});
   const std::string shown = visible(holder.pid());
   EXPECT_NE(shown.find("--url"), std::string::npos);
@@ -57,7 +57,7 @@ TEST_F(secrets, of_an_engine_that_cannot_be_reached_are_not_in_its_error) {
 }
 
 TEST_F(secrets, of_the_commands_own_arguments_are_its_own) {
-  // Only ours are cut: the command must get what was typed.
+  // Only our own are removed: the command must get what was typed.
   EXPECT_EQ(type({"run", "x", "--", "echo", "redis://user:password@host"}).out,
             "redis://user:password@host\n");
 }

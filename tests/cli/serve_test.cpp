@@ -1,5 +1,5 @@
-// holdfast serve, asked by curl: every address, on three engines; who is refused; limits; engines that
-// go away and come back.
+// holdfast serve, queried by curl: every address, on three engines; who is refused; limits; engines
+// that go away and come back.
 #include "cli/fixture.hpp"
 #include "support/free_port.hpp"
 
@@ -30,7 +30,7 @@ struct web_answer {
 
 class serve : public command_line {
  protected:
-  // Until the test ends; its address is known when this returns.
+  // Runs until the test ends; its address is known when this returns.
   process serve_at(const words& urls, const words& options = {}) {
     words line;
     for (const std::string& url : urls) line.insert(line.end(), {"--url", url});
@@ -63,7 +63,7 @@ class serve : public command_line {
     EXPECT_EQ(got.status, 200) << path << ": " << got.body;
     return got.status == 200 ? json::parse(got.body) : json();
   }
-  // A line of /metrics: 'holdfast_engine_up{engine="redis"}'; empty: it is not there.
+  // A line of /metrics: 'holdfast_engine_up{engine="redis"}'; empty: there is none.
   std::string metric(const std::string& line) {
     const std::string all = "\n" + get("/metrics").body;
     const auto at = all.find("\n" + line + " ");
@@ -85,7 +85,7 @@ class serve : public command_line {
   std::string address_;
 };
 
-// What only one of the engines would do wrong.
+// What could go wrong with one engine only.
 class serve_engine : public serve, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
@@ -115,7 +115,7 @@ class serve_engine : public serve, public ::testing::WithParamInterface<const ch
 };
 
 TEST_P(serve_engine, what_is_held_and_waited_for_is_told_at_every_address) {
-  // Broken: an operator looks and sees nothing, or something that was.
+  // Broken: an operator sees nothing, or something outdated.
   const process server = serve_at({"it=" + url_});
   ASSERT_TRUE(eventually([&] { return metric("holdfast_engine_up{engine=\"it\"}") == "1"; }));
   const process stream = shell_.start(curl("/api/events"));
@@ -163,7 +163,7 @@ TEST_P(serve_engine, a_hostile_name_is_the_name_that_is_meant) {
   ASSERT_TRUE(eventually([&] { return status("/api/locks/" + encoded, pass) == 200; }));
   EXPECT_EQ(document("/api/locks/" + encoded, pass)["name"], name);
   EXPECT_EQ(document("/api/locks/" + encoded, pass)["holders"].size(), 1U);
-  // Slashes may stand as they are.
+  // Slashes may be left unescaped.
   EXPECT_EQ(document("/api/locks/a/b", pass)["name"], "a/b");
   EXPECT_EQ(status("/api/locks/a%2Fb/revoke", post), 404) << "nobody holds it";
   const web_answer got = get("/api/locks/" + encoded + "/revoke", post);
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(on, serve_engine, ::testing::ValuesIn(engines),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_F(serve, refuses_what_another_site_makes_a_browser_send) {
-  // Broken: a page on the net reads what is locked here, through its reader's browser.
+  // Broken: a web page reads what is locked here, through its reader's browser.
   const process server = serve_at({file_}, {"--allow-host", "locks.example"});
   EXPECT_EQ(status("/healthz"), 200);
   EXPECT_EQ(status("/api/engines", {"--header", "Host: evil.example"}), 421);
@@ -212,7 +212,7 @@ TEST_F(serve, refuses_what_another_site_makes_a_browser_send) {
 }
 
 TEST_F(serve, says_what_is_wrong_with_a_request) {
-  // Broken: a script gets an empty answer and goes on.
+  // Broken: a script gets an empty answer and continues.
   const process server = serve_at({file_});
   EXPECT_EQ(status("/nothing"), 404);
   EXPECT_EQ(status("/api/locks/"), 404);
@@ -276,7 +276,7 @@ TEST_F(serve, needs_the_token_where_one_was_given) {
 }
 
 TEST_F(serve, usage_errors_are_reported_before_anything_listens) {
-  // Broken: it listens to everybody, and nobody noticed.
+  // Broken: it listens on all interfaces, and nobody noticed.
   write_file(home_ / "short", "0123456789\n");
   for (const words& options :
        std::vector<words>{{"--listen", "0.0.0.0:0"},
@@ -304,7 +304,7 @@ TEST_F(serve, usage_errors_are_reported_before_anything_listens) {
 }
 
 TEST_F(serve, more_streams_than_there_is_room_for_are_refused_and_the_rest_works) {
-  // Broken: a browser with many tabs makes it deaf for Prometheus.
+  // Broken: a browser with many tabs keeps Prometheus out.
   process server = serve_at({file_});
   std::vector<process> streams;
   for (int i = 0; i < 32; ++i) streams.push_back(shell_.start(curl("/api/events")));
@@ -316,7 +316,7 @@ TEST_F(serve, more_streams_than_there_is_room_for_are_refused_and_the_rest_works
   streams.front().send(SIGTERM);
   streams.front().end();
   EXPECT_TRUE(eventually([&] { return metric("holdfast_serve_streams") == "31"; }));
-  // Its end is clean although streams are open.
+  // It ends cleanly although streams are open.
   server.send(SIGTERM);
   EXPECT_EQ(server.end().code, 0);
 }
@@ -354,7 +354,7 @@ TEST_F(serve, a_busy_name_keeps_no_more_than_its_share) {
 }
 
 TEST_F(serve, several_engines_are_distinguished) {
-  // Broken: a name of one engine is shown, or revoked, at the other.
+  // Broken: a name on one engine is shown, or revoked, on the other.
   const std::string second = "sqlite:" + home_ / "second.db";
   const process server = serve_at({"one=" + file_, "two=" + second});
   const process holder = hold("x", {"--url", second});

@@ -1,4 +1,4 @@
-// What systemd is told by run and elect, on a socket such as it gives to a service.
+// What run and elect report to systemd, on a socket like the one it gives to a service.
 #include "cli/fixture.hpp"
 
 #include <poll.h>
@@ -34,7 +34,7 @@ class notify_socket {
   notify_socket& operator=(const notify_socket&) = delete;
   ~notify_socket() { ::close(file_); }
 
-  // Waits until all that was heard contains the text.
+  // Waits until everything received contains the text.
   bool hears(const std::string& text) {
     return eventually([&] {
       read();
@@ -77,7 +77,7 @@ bool has_line(const std::string& text, const std::string& line) {
 }
 
 TEST_F(service, run_is_ready_when_its_command_runs) {
-  // Broken: units that wait for this one start while the lock is another's.
+  // Broken: units that wait for this one start while another process holds the lock.
   process other = hold("x");
   ASSERT_TRUE(manager_.hears("STATUS=holding 'x'"));
   manager_.forget();
@@ -107,7 +107,7 @@ TEST_F(service, a_candidate_is_ready_before_it_leads) {
 }
 
 TEST_F(service, the_watchdog_hears_from_us) {
-  // Broken: systemd ends a program that is well.
+  // Broken: systemd ends a healthy program.
   shell_.environment["WATCHDOG_USEC"] = "200000";
   process job = hold("x");
   manager_.forget();
@@ -116,7 +116,8 @@ TEST_F(service, the_watchdog_hears_from_us) {
 
 #ifdef HOLDFAST_WITH_HTTP
 TEST_F(service, serve_is_ready_when_it_listens) {
-  // Broken: systemd takes it for ready before anybody can ask it, or ends it although it is well.
+  // Broken: systemd considers it ready before anybody can query it, or ends it although it is
+  // healthy.
   shell_.environment["WATCHDOG_USEC"] = "200000";
   process served = begin({"serve", "--listen", "127.0.0.1:0"});
   ASSERT_TRUE(manager_.hears("READY=1\nSTATUS=serving "));
@@ -148,7 +149,7 @@ TEST_F(service, the_command_gets_the_socket_only_on_request) {
   line.insert(line.begin() + 1, "--pass-notify");
   EXPECT_EQ(type(line).out, "[" + path_ + "60000000]\n");
   ASSERT_TRUE(manager_.hears("STOPPING=1"));
-  EXPECT_FALSE(has_line(manager_.heard(), "READY=1"));  // that is the command's
+  EXPECT_FALSE(has_line(manager_.heard(), "READY=1"));  // that is up to the command
   EXPECT_TRUE(has_line(manager_.heard(), "STATUS=holding 'x'"));
 }
 

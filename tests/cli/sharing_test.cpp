@@ -1,4 +1,4 @@
-// Users who share a file as docs/operating.md says, and users who do not.
+// Users who share a file as docs/operating.md describes, and users who do not.
 #include "cli/fixture.hpp"
 
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ class sharing : public command_line {
     replace_all(commands, "-g shop", "-g " + group());
     return commands + "printf %s \"$HOLDFAST_URL\"";
   }
-  // Who is not root can only be itself.
+  // A test that does not run as root can only be its own user.
   static std::string group() { return std::to_string(::geteuid() == 0 ? common : ::getegid()); }
   // With a group of its own, a member of the common one, and nobody else may read what it makes.
   static words as_user(int number, const words& arguments) {

@@ -1,4 +1,4 @@
-// Signals: passed on while the command runs, an end while we wait; and what dies with whom.
+// Signals: forwarded while the command runs, fatal while we wait; and which processes die together.
 #include "cli/fixture.hpp"
 
 #include <signal.h>
@@ -96,7 +96,7 @@ TEST_F(signals, a_command_that_ignores_them_is_waited_for) {
 }
 
 TEST_F(signals, those_that_end_go_to_grandchildren_too) {
-  // Broken: the shell would die, and what it started would go on without the lock.
+  // Broken: the shell would die, and what it started would continue without the lock.
   process job = begin({"run", "x", "--", "sh", "-c", "sleep 1000 & echo child $!; wait"});
   ASSERT_TRUE(job.says("child"));
   const pid_t grandchild = pid_after("child", job.out());
@@ -118,7 +118,7 @@ TEST_F(signals, the_users_own_go_to_the_command_alone) {
 }
 
 TEST_F(signals, killing_holdfast_kills_its_command) {
-  // Better dead than unlocked.
+  // Better killed than running without the lock.
   process job = hold("x");
   const pid_t command = pid_after("held", job.out());
   ASSERT_TRUE(alive(command));
@@ -171,8 +171,8 @@ TEST_F(signals, the_command_is_in_a_group_of_its_own) {
   EXPECT_EQ(std::stoi(job.out()), pid_after("held", job.out()));
 }
 
-// Signals 32 and 33 belong to the C library, which takes them for its threads in every program that
-// has some: what they were before cannot be passed on.
+// Signals 32 and 33 belong to the C library, which uses them in every program with threads: their
+// earlier dispositions cannot be passed on.
 std::vector<std::uint64_t> masks_without_the_librarys_own(const std::string& status) {
   constexpr std::uint64_t librarys_own = 3ULL << 31U;
   std::vector<std::uint64_t> masks;

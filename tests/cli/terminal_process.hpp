@@ -1,4 +1,4 @@
-// A program on a terminal of its own, as a person sits at one.
+// A program on a terminal of its own, as a person uses one.
 #pragma once
 
 #include "cli/program.hpp"

@@ -1,4 +1,4 @@
-// At a terminal: who may read from it, ^C, ^Z, hanging up, questions, progress.
+// On a terminal: who may read from it, ^C, ^Z, hanging up, questions, progress.
 #include "cli/fixture.hpp"
 #include "cli/terminal_process.hpp"
 
@@ -73,7 +73,7 @@ TEST_F(at_a_terminal, hanging_up_reaches_the_command_once) {
   ASSERT_TRUE(job.shows("ready"));
   job.hangs_up();
   ASSERT_TRUE(eventually([&] { return lines(read_file(home_ / "log")) > 0; }));
-  // A second one would come from us, who leads the session, in the same moment.
+  // A second one would come from us, the session leader, at the same moment.
   process other = hold("y");
   write_file(home_ / "stop", "");
   EXPECT_EQ(job.end(), 5);
@@ -81,7 +81,8 @@ TEST_F(at_a_terminal, hanging_up_reaches_the_command_once) {
 }
 
 TEST_F(at_a_terminal, hanging_up_under_a_shell_reaches_the_command_once) {
-  // The shell tells its jobs, and the kernel tells who had the terminal: that is the same message.
+  // The shell notifies its jobs, and the kernel notifies the terminal's foreground group: that is
+  // the same signal.
   terminal_process user = sit({"bash", "--norc", "--noprofile", "-i"});
   user.types(program_path() +
              " run x -- sh -c 'trap \"echo hung up >>log\" HUP; echo star''ted; "
@@ -114,7 +115,7 @@ TEST_F(at_a_terminal, its_modes_are_restored_after_a_command_that_was_killed) {
 }
 
 TEST_F(at_a_terminal, stopping_and_continuing_works_as_in_any_shell) {
-  // ^Z: the shell gets its prompt; fg: the command goes on, and still has the lock.
+  // ^Z: the shell gets its prompt; fg: the command continues, and still has the lock.
   terminal_process user = sit({"bash", "--norc", "--noprofile", "-i"});
   user.types("PS1='ready> '; set -m\n");
   ASSERT_TRUE(user.shows("\nready> "));

@@ -1,4 +1,5 @@
-// acquire, renew and release --token: a lock that is held between processes, by the owner of its token.
+// acquire, renew and release --token: a lock that is held across processes, by the owner of its
+// token.
 #include "cli/fixture.hpp"
 
 #include <sys/stat.h>
@@ -11,7 +12,7 @@ namespace {
 
 class token : public command_line {
  protected:
-  // Takes the lock, and the token without its line's end.
+  // Takes the lock; returns the token without its newline.
   std::string taken(const std::string& name, const words& options = {}) {
     words line{"acquire", name, "--wait", "0s"};
     line.insert(line.end(), options.begin(), options.end());
@@ -20,7 +21,7 @@ class token : public command_line {
     EXPECT_TRUE(std::regex_match(got.out, std::regex("hft1_[A-Za-z0-9_-]+\n"))) << got.out;
     return got.out.substr(0, got.out.find('\n'));
   }
-  // What show says: free, or for how many milliseconds it is held.
+  // What show reports: free, or for how many milliseconds it is held.
   long held_for(const std::string& name) {
     const std::string shown = type({"show", name, "--json"}).out;
     std::smatch found;
@@ -53,7 +54,7 @@ TEST_F(token, keeps_a_lock_between_processes_until_it_is_released) {
 }
 
 TEST_F(token, is_shown_nowhere) {
-  // Broken: anyone who may look at locks may take them.
+  // Broken: anyone who may view locks may take them.
   const std::string secret = taken("deploy", {"--ttl", "10m"});
   const std::string shown = type({"show", "deploy"}).out + type({"show", "deploy", "--json"}).out +
                             type({"ls", "--json"}).out;
@@ -77,7 +78,7 @@ TEST_F(token, in_a_file_is_its_owners_alone) {
   ASSERT_EQ(::stat(file.c_str(), &made), 0);
   EXPECT_EQ(made.st_mode & 0777U, 0600U);
   const std::string before = read_file(file);
-  // One that is busy leaves the token that is there.
+  // A busy lock leaves an existing token file unchanged.
   EXPECT_EQ(type({"acquire", "deploy", "--wait", "0s", "--token-file", file}).code, 124);
   EXPECT_EQ(read_file(file), before);
   EXPECT_EQ(type({"renew", "--token-file", file}).code, 0);
@@ -127,7 +128,7 @@ TEST_F(token, that_is_none_or_of_another_place_is_refused_before_the_engine_is_a
 }
 
 TEST_F(token, of_a_shared_lock_or_of_permits_leaves_room_for_others) {
-  // Broken: a reader or a permit that is held between processes keeps everybody out.
+  // Broken: a reader or a permit that is held across processes keeps everybody out.
   const std::string reader = taken("catalogue", {"--shared"});
   EXPECT_EQ(type({"run", "--wait", "0s", "--shared", "catalogue", "--", "true"}).code, 0);
   EXPECT_EQ(type({"run", "--wait", "0s", "catalogue", "--", "true"}).code, 124);

@@ -1,5 +1,5 @@
-// holdfast torture: short runs on every engine that it starts, with a fixed seed; its exit codes; and
-// what it leaves behind.
+// holdfast torture: short runs on every engine that it can start, with a fixed seed; its exit
+// codes; and what it leaves behind.
 #include "cli/fixture.hpp"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ class torture : public command_line {
  protected:
   torture() {
     shell_.environment["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin";
-    // PostgreSQL refuses root and becomes another user, who must get into its folder.
+    // PostgreSQL refuses root and becomes another user, which must be able to enter its folder.
     std::filesystem::permissions(home_.path(), std::filesystem::perms::others_exec,
                                  std::filesystem::perm_options::add);
   }
@@ -24,7 +24,8 @@ class torture : public command_line {
     options.insert(options.begin(), "torture");
     return type(options);
   }
-  // A machine that is paused for as long as a run lasts shows little, and says so: then for longer.
+  // If the machine is paused for as long as a run lasts, the run shows little, and says so: then a
+  // longer one decides.
   answer run_for(int seconds, const words& options, const words& global = {}) {
     answer got;
     for (const int times : {1, 3, 9}) {
@@ -39,7 +40,7 @@ class torture : public command_line {
   }
   // Clean, and every check was made.
   void expect_clean(const answer& got) {
-    // What is wrong stands behind the table, and logs may cut long messages off.
+    // What is wrong is listed after the table, and logs may truncate long messages.
     const std::size_t verdict = got.out.rfind("violations");
     EXPECT_EQ(got.code, 0) << got.err << got.out.substr(verdict == std::string::npos ? 0 : verdict)
                            << got.out;
@@ -73,7 +74,7 @@ TEST_P(torture_of, an_engine_finds_nothing_broken) {
 }
 
 std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
-  // Not the whole word: tests of that name are run together, on one server.
+  // Not the whole word: tests with that name run together, on one server.
   const std::string name = std::regex_replace(info.param.engine, std::regex("redis-|ql|db"), "");
   return std::regex_replace(name, std::regex("-"), "_");
 }
@@ -104,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
     trial_name);
 
 TEST_F(torture, a_violation_is_exit_1_and_shows_the_shortest_part_of_the_history) {
-  // Broken: a run that broke exclusion and nobody is told. Two clients believe at 20 ms.
+  // Broken: a run that broke exclusion goes unreported. Two clients hold valid leases at 20 ms.
   ASSERT_EQ(run_for(1, {"--clients", "1", "--faults", "none", "--workload", "mutex", "--json",
                         home_ / "run.json"})
                 .code,

@@ -1,4 +1,4 @@
-// Trouble of the embedded file and of holders, as the user meets it: what is said, and with which
+// Trouble with the embedded file and with holders, as the user sees it: what is printed, and which
 // exit code.
 #include "cli/fixture.hpp"
 #include "support/free_port.hpp"
@@ -97,8 +97,8 @@ TEST_F(trouble, a_library_of_redis_that_is_not_installed_is_named_with_its_packa
 #endif
 
 TEST_F(trouble, a_lock_delay_blocks_the_lock_after_a_kill_and_says_so) {
-  // Broken: the next one starts beside what a killed holder still has under way; or the user
-  // searches for a holder that is not there.
+  // Broken: the next holder starts beside what a killed one still has in progress; or the user
+  // searches for a holder that does not exist.
   process holder = hold("x", {"--lock-delay", "1h"});
   holder.send(SIGKILL);
   holder.end();
@@ -133,7 +133,8 @@ TEST_F(trouble, a_release_that_fails_is_a_warning_and_the_commands_own_code) {
 }
 
 TEST_F(trouble, a_file_replaced_under_a_holder_is_a_lost_lock) {
-  // Broken: two hold the same name, one in the old file and one in the new, and nobody is told.
+  // Broken: two processes hold the same name, one in the old file and one in the new, and nobody is
+  // notified.
   make_folder();
   process job =
       begin({"--url", url(), "run", "x", "--", "sh", "-c", "echo held $$; exec sleep 1000"});
@@ -169,18 +170,18 @@ TEST_F(trouble, what_the_file_says_is_122_in_one_line) {
 }
 
 TEST_F(trouble, a_file_that_may_not_grow_is_reported_and_does_not_kill) {
-  // Broken: under a limit of file sizes holdfast, and with it the command, dies of a signal without
-  // a word.
+  // Broken: under a file size limit holdfast, and with it the command, dies of a signal without a
+  // message.
   const answer got =
       shell_.run({"sh", "-c", "ulimit -f 0; exec " + program_path() + " run x -- true"});
   EXPECT_EQ(got.code, 122) << got.signal;
-  // The limit is also that of the file that stderr is, so what was told is not there to be read.
+  // The limit also applies to the file behind stderr, so the messages cannot be read there.
 }
 
 #ifdef HOLDFAST_WITH_REDIS
 TEST_F(trouble, an_engine_that_is_not_there_is_122_and_not_waited_for) {
-  // Broken: with a wrong host in the URL a cron job waits forever, and says nothing; who watches takes
-  // silence for peace.
+  // Broken: with a wrong host in the URL a cron job waits forever without a message; with `watch`,
+  // silence is taken for inactivity.
   const std::string nowhere = "redis://127.0.0.1:" + std::to_string(test::free_port());
   std::vector<process> all;
   for (const words& line : {words{"run", "x", "--", "true"}, words{"elect", "x", "--", "true"},

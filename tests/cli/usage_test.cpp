@@ -224,7 +224,7 @@ class usage : public ::testing::Test {
 };
 
 TEST_F(usage, without_a_home_the_error_names_the_way_out) {
-  // Broken: in a container without HOME the user would search for a file that cannot be.
+  // Broken: in a container without HOME the user would search for a file that cannot exist.
   shell_.environment.erase("HOME");
   const answer got = shell_.holdfast({"run", "x", "--", "true"});
   EXPECT_EQ(got.code, 2);
@@ -294,7 +294,7 @@ TEST_F(usage, a_slip_of_the_finger_is_answered_with_what_was_meant) {
 }
 
 TEST_F(usage, a_value_in_the_wrong_place_is_never_repeated) {
-  // Broken: a password typed as an option that does not exist would stand in a log.
+  // Broken: a password typed as an option that does not exist would appear in a log.
   for (const words& line :
        {words{"--password", "hunter2", "run", "x", "--", "true"}, words{"--hunter2=hunter2"},
         words{"redis://u:hunter2@h", "run"}, words{"run", "--url=redis://u:hunter2@h:x", "x", "--"},

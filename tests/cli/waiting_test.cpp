@@ -1,4 +1,4 @@
-// What a person, and what cron, hears of a wait: on a terminal who holds the lock and for how long,
+// What a person, and what cron, sees of a wait: on a terminal who holds the lock and for how long,
 // elsewhere nothing before the end, and with --quiet nothing at all.
 #include "cli/fixture.hpp"
 #include "cli/terminal_process.hpp"
@@ -25,7 +25,7 @@ TEST_F(waiting, on_a_terminal_names_the_holder_and_when_it_gives_up) {
   terminal_process waiter = sit({"run", "--wait", "5m", "nightly", "--", "echo", "done"});
   ASSERT_TRUE(waiter.shows("waiting for nightly, held by "));
   ASSERT_TRUE(waiter.shows("; giving up in "));
-  // The payload has the process that holds the lock: holdfast, under the name of its command.
+  // The payload names the process that holds the lock: holdfast, under the name of its command.
   const std::regex line("waiting for nightly, held by [^ ]+:" + std::to_string(holder.pid()) +
                         ":sh for [0-9]+ s; giving up in [0-9] min [0-9]+ s");
   EXPECT_TRUE(std::regex_search(waiter.screen(), line)) << waiter.screen();
@@ -81,7 +81,7 @@ TEST_F(waiting, quietly_says_nothing_when_the_lock_is_busy) {
     }
   }
   EXPECT_EQ(type({"run", "--wait", "0s", "--quiet", "x", "--", "true"}).code, 124);
-  // The code alone does not make it silent: somebody may read it.
+  // The exit code alone does not make it silent: somebody may read the message.
   EXPECT_EQ(lines(type({"run", "--wait", "0s", "--busy-exit-code", "0", "x", "--", "true"}).err),
             1);
 }

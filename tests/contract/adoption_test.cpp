@@ -1,5 +1,5 @@
-// A pipeline of processes, killed at any moment: one acquires and detaches, another adopts, and a rival wants
-// the lock all the while.
+// A pipeline of processes, killed at any moment: one acquires and detaches, another adopts, and a
+// rival wants the lock the whole time.
 #include "contract/contract.hpp"
 #include "support/forked_process.hpp"
 #include "support/rounds.hpp"
@@ -21,11 +21,12 @@ namespace holdfast::test {
 namespace {
 
 constexpr duration step_ttl = 500ms;
-// Later than its ttl by more than this, a lock was kept beyond it; less is a slow machine.
+// If a lock ends later than its ttl by more than this, it was kept too long; less is a slow
+// machine.
 constexpr duration slowness = 20s;
 
 struct pipeline_page {
-  // What the lock protects: the one that comes in has the newest fence.
+  // What the lock protects: each entrant has the newest fence.
   std::atomic<std::uint64_t> newest{0};
   std::atomic<int> entries{0};  // with that fence
   std::atomic<int> overlaps{0};
@@ -48,8 +49,8 @@ struct pipeline_page {
   std::atomic<bool> over{false};
 };
 
-// A visit of what the lock protects. A holder that is still there when somebody else has come in, with a lease that
-// is valid even now, has met another holder.
+// A visit to what the lock protects. If another one has entered while a holder is inside, and the
+// holder's lease is still valid, two holders have met.
 class visit {
  public:
   visit(pipeline_page& at, const lease& held, int entry) : at_(at), held_(held), entry_(entry) {
@@ -178,7 +179,8 @@ TEST_P(adoption, of_processes_that_are_killed_at_any_moment_is_by_one_and_in_tim
     const time_point before = clock::now();
     forked_process first([&] { first_step(engine.url, *page); });
     forked_process second([&] { second_step(engine.url, *page); });
-    // Of four rounds one is left alone, in one the first is killed, in one the second, in one both.
+    // Of four rounds one is undisturbed, in one the first is killed, in one the second, in one
+    // both.
     const std::uint64_t fate = random() % 4;
     std::this_thread::sleep_for(usual * static_cast<std::int64_t>(random() % 1200) / 1000);
     if ((fate & 1U) != 0) first.kill();

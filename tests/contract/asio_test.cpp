@@ -97,7 +97,7 @@ TEST_P(asio_tokens, every_primitive_can_be_awaited_in_an_asio_coroutine) {
 }
 
 TEST_P(asio_tokens, a_cancellation_slot_stops_the_wait) {
-  // Broken: a timeout or a closed connection leaves a claim in line.
+  // Broken: a timeout or a closed connection leaves a claim in the queue.
   asio::io_context io;
   const client a = open();
   const client b = open();

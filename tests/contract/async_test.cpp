@@ -1,5 +1,5 @@
 // Everything that blocks has a form for coroutines, which works on the client's own thread; and the
-// coroutine goes on where it was told to.
+// coroutine resumes where it was told to.
 #include "contract/contract.hpp"
 #include "support/task.hpp"
 
@@ -32,7 +32,7 @@ task locks_throughout(const client& a, answers& out) {
 }
 
 TEST_P(asynchronous, a_coroutine_releases_and_takes_several) {
-  // Broken: after co_await there is no way to give the lock back and know it.
+  // Broken: after co_await there is no way to release the lock and learn the result.
   const client a = open();
   answers out;
   const task done = locks_throughout(a, out);
@@ -96,7 +96,7 @@ TEST(asynchronous_in_memory, a_coroutine_asks_for_the_leader_and_the_permits) {
   EXPECT_EQ(out, (answers{"host-7", "1", "ok", "ok"}));
 }
 
-// A thread that runs what it is given.
+// A thread that runs the tasks it is given.
 class task_thread {
  public:
   executor takes() {
@@ -145,7 +145,7 @@ TEST(asynchronous_in_memory, a_coroutine_resumes_where_it_says) {
   EXPECT_EQ(blocking, "ok");
 }
 
-// A coroutine type that brings its own executor, as those of frameworks do.
+// A coroutine type with its own executor, like those of frameworks.
 struct bound_task {
   struct promise_type {
     promise_type(task_thread& where, mutex&, std::promise<std::thread::id>&) : there(&where) {}
@@ -166,7 +166,7 @@ bound_task resumes_at_home(task_thread&, mutex& stock, std::promise<std::thread:
 }
 
 TEST(asynchronous_in_memory, a_coroutine_with_an_executor_resumes_on_it) {
-  // Broken: a framework's coroutine wakes up on a thread that is not the framework's.
+  // Broken: a framework's coroutine resumes on a thread that is not the framework's.
   const client a = client::open("memory:").value();
   mutex stock(a, "stock");
   std::promise<std::thread::id> on;

@@ -12,7 +12,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(callbacks);
 
-// One thread that runs what it is given: a program's own executor.
+// One thread that runs the tasks it is given: a program's own executor.
 class worker {
  public:
   worker() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -45,7 +45,7 @@ class worker {
 };
 
 TEST_P(callbacks, one_that_throws_is_an_event_and_harms_nobody) {
-  // Broken: an exception in user code ends the thread that serves all.
+  // Broken: an exception in user code ends the thread that serves everybody.
   const auto seen = std::make_shared<recording_observer>();
   client_options options;
   options.observer = seen;
@@ -56,7 +56,7 @@ TEST_P(callbacks, one_that_throws_is_an_event_and_harms_nobody) {
     throw std::runtime_error("callback");
   });
   EXPECT_TRUE(seen->sees(event_kind::callback_threw));
-  // The lease that it had was given back while the exception passed by.
+  // The lease that it had was released during stack unwinding.
   EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
   reply<lease> again;
   stock.async_acquire({}, {}, again.callback());
@@ -81,7 +81,7 @@ TEST_P(callbacks, a_blocking_call_in_a_callback_is_refused) {
     done.raise();
   });
   ASSERT_TRUE(done.wait());
-  // Given back all the same, without waiting for the answer.
+  // Released all the same, without waiting for the answer.
   EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
 }
 
@@ -153,7 +153,7 @@ TEST_P(callbacks, an_executor_that_refuses_is_an_event) {
 }
 
 TEST_P(callbacks, the_end_of_a_subscription_is_the_end_of_its_calls) {
-  // Broken: a sink is called after what it refers to is gone.
+  // Broken: a sink is called after its target was destroyed.
   const client a = open();
   if (!a.caps().supports_listing) return;
   mutex stock(a, "stock");

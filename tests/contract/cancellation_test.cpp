@@ -27,7 +27,7 @@ TEST_P(cancellation, a_token_that_was_stopped_before_takes_nothing) {
 }
 
 TEST_P(cancellation, a_stopped_wait_leaves_no_claim) {
-  // Broken: one who went away is granted the lock later, and nobody releases it.
+  // Broken: a caller that gave up is granted the lock later, and nobody releases it.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -44,7 +44,7 @@ TEST_P(cancellation, a_stopped_wait_leaves_no_claim) {
 }
 
 TEST_P(cancellation, a_wait_behind_a_thread_of_the_same_client_can_be_stopped) {
-  // Broken: a waiter in the local queue does not hear the token.
+  // Broken: a waiter in the local queue ignores the stop token.
   if (!supported()) return;
   const client a = open();
   const auto held = make(a)->acquire();
@@ -69,7 +69,7 @@ TEST_P(cancellation, a_stop_after_the_grant_changes_nothing) {
 }
 
 TEST_P(cancellation, a_stop_that_meets_the_grant_leaks_nothing) {
-  // Broken: one of the moments in between leaves a lock that nobody has.
+  // Broken: one of the moments in between leaves a lock that nobody holds.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -83,7 +83,7 @@ TEST_P(cancellation, a_stop_that_meets_the_grant_leaks_nothing) {
     std::stop_source stop;
     reply<lease> answer;
     from_b->async_acquire({}, stop.get_token(), answer.callback());
-    // Release and stop race; the loop count shifts one against the other.
+    // Release and stop race; the loop count shifts them against each other.
     std::jthread stopper([&, round] {
       for (int spin = 0; spin < round * 20; ++spin)
         std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -128,7 +128,7 @@ TEST_P(cancellation, a_waiting_coroutine_can_be_stopped) {
 }
 
 TEST_P(cancellation, a_storm_of_stops_leaves_the_line_empty_and_the_lock_usable) {
-  // Broken: a cancelled claim stays in line, or the wake-up went to one who left.
+  // Broken: a cancelled claim stays in the queue, or the wake-up went to a waiter that had left.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -149,7 +149,7 @@ TEST_P(cancellation, a_storm_of_stops_leaves_the_line_empty_and_the_lock_usable)
     std::jthread odd([&] {
       for (std::size_t i = 1; i < many; i += 2) stops[i].request_stop();
     });
-    // Where it is not heard, it goes on in the background.
+    // If it does not arrive, it is repeated in the background.
     static_cast<void>(held->release());
   }
   std::size_t granted = 0;

@@ -10,7 +10,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_EXCLUSIVE(closing);
 
-// Who says good-bye is heard also by an engine on a slow machine.
+// A closing client is noticed even by an engine on a slow machine.
 client_options with_time_to_close() {
   client_options options;
   options.close_within = patience;
@@ -23,7 +23,7 @@ task waits_for(exclusive_lock& lock, std::string& outcome) {
 }
 
 TEST_P(closing, all_waiters_are_cancelled_before_it_returns) {
-  // Broken: a callback comes into a program that has taken itself down.
+  // Broken: a callback is called in a program that has already shut down.
   if (!supported()) return;
   const client a = open();
   client b = open(with_time_to_close());

@@ -1,4 +1,4 @@
-// What every contract test begins with: a fresh engine, clients of it, and ways to look at it.
+// What every contract test starts with: a fresh engine, clients of it, and ways to inspect it.
 #pragma once
 
 #include "contract/stores.hpp"
@@ -25,7 +25,7 @@ class engine_fixture {
  public:
   explicit engine_fixture(const store_setup& setup) : engine_(setup.make()) {}
 
-  // A client of its own: another process's view.
+  // A separate client: another process's view.
   [[nodiscard]] client open(client_options options = {}) const {
     auto opened = client::open(patient_url(), std::move(options));
     if (!opened) throw lock_error(opened.error());
@@ -33,11 +33,12 @@ class engine_fixture {
   }
   [[nodiscard]] const std::string& url() const noexcept { return engine_.url; }
 
-  // From its holder, at once: by force, or behind the store's back where it has no such verb.
+  // Takes it from its holder, immediately: by force, or behind the store's back if it has no such
+  // verb.
   void take_away(client by, const std::string& name) const;
 
  private:
-  // A try gives a server one second, which is not much on a busy machine.
+  // A try allows a server one second, which is not much on a busy machine.
   [[nodiscard]] std::string patient_url() const {
     const std::string& url = engine_.url;
     if (url.find("://") == std::string::npos) return url;  // no server
@@ -74,20 +75,20 @@ inline std::size_t holders(const client& from, const std::string& name) {
   return state ? state->holders.size() : 0;
 }
 
-// False: nobody can be seen to wait, and no order is promised.
+// False: waiters are not visible, and no order is promised.
 [[nodiscard]] inline bool keeps_line(const client& from) { return from.caps().reports_waiters; }
 
-// Where there is no line to look at: true. Who is to wait may then come later than the test goes on,
-// which changes none of the outcomes that are promised.
+// True if there is no queue to look at. A waiter may then arrive after the test has continued,
+// which changes none of the promised outcomes.
 [[nodiscard]] inline bool has_waiters(const client& from, const std::string& name,
                                       std::size_t count) {
   if (!keeps_line(from)) return true;
   return eventually([&] { return waiters(from, name) == count; });
 }
 
-// How to hold so that the holder hears soon that it was taken away: where nothing is pushed, or before the
-// connection for pushes is there, with the next renewal. A third of it is what an answer may take, also on a
-// machine that pauses.
+// Options with which a holder soon learns that its lock was taken away: if nothing is pushed, or
+// before the connection for pushes exists, from the next renewal. An answer may take a third of it,
+// even on a machine that pauses.
 inline constexpr lock_options told_soon{.ttl = 12s};
 
 // Neither a holder nor a waiter: nothing was left behind.
@@ -127,7 +128,8 @@ std::string thrown_by(Call&& call) {
   return "nothing";
 }
 
-// Who waits is passed by until the engine can reach its client (G7.1), whose connection for pushes may come later.
+// A waiter is passed over until the engine can reach its client (G7.1), whose connection for pushes
+// may be made later.
 template <class Try>
 [[nodiscard]] bool becomes_busy(Try&& attempt) {
   return eventually([&] {
@@ -140,7 +142,7 @@ inline void engine_fixture::take_away(client by, const std::string& name) const 
   EXPECT_THAT(by.revoke(name, spi::revocation::force), succeeds());
 }
 
-// Where the store does not tell who holds, an election is refused; the test then ends.
+// If the store does not report holders, an election is refused; the test then ends.
 [[nodiscard]] inline bool elects(const client& from) {
   if (from.caps().reports_holders) return true;
   election scheduler(from, "scheduler", "host");

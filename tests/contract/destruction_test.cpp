@@ -1,4 +1,4 @@
-// Things that end while something waits for them or hangs on them.
+// Things that end while something waits for them or depends on them.
 #include "contract/flavours.hpp"
 #include "support/task.hpp"
 
@@ -36,7 +36,7 @@ TEST_P(destruction, a_coroutine_destroyed_while_it_waits_leaves_no_claim) {
 }
 
 TEST_P(destruction, a_coroutine_destroyed_behind_a_thread_of_its_client_leaves_the_local_queue) {
-  // Broken: the local line stops at one who is not there any more.
+  // Broken: the local queue stops at a waiter that no longer exists.
   if (!supported()) return;
   const client a = open();
   const auto lock = make(a);

@@ -12,10 +12,10 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(detached_lease);
 
-// Longer than a test takes, also on a machine that pauses.
+// Longer than a test takes, even on a machine that pauses.
 constexpr lock_options long_lease{.ttl = 60s};
 
-// Where leases cannot move, that is said, and the lease goes on; the test then ends.
+// If leases cannot move, that is reported, and the lease continues; the test then ends.
 [[nodiscard]] bool detaches(const client& from) {
   if (from.caps().supports_detach) return true;
   auto held = mutex(from, "stock/42").acquire();
@@ -116,7 +116,7 @@ TEST_P(detached_lease, is_adopted_once) {
   EXPECT_THAT(c.release(token), fails_with(errc::lost));
   EXPECT_TRUE(adopted->valid());
   EXPECT_THAT(mutex(c, "stock/42").acquire({.wait = 0s}), fails_with(errc::busy));
-  // And on: a lease moves as often as it must.
+  // And again: a lease moves as often as necessary.
   const auto again = adopted->detach();
   ASSERT_THAT(again, succeeds());
   EXPECT_NE(*again, token);
@@ -175,7 +175,7 @@ TEST_P(detached_lease, is_renewed_by_its_token) {
 }
 
 TEST_P(detached_lease, is_released_by_its_token) {
-  // Broken: the end of a pipeline cannot free what its beginning took.
+  // Broken: the last step of a pipeline cannot free what its first step took.
   const client a = open();
   const client b = open();
   if (!detaches(a)) return;
@@ -191,7 +191,7 @@ TEST_P(detached_lease, is_released_by_its_token) {
 }
 
 TEST_P(detached_lease, of_another_namespace_or_engine_is_refused_before_anything_is_asked) {
-  // Broken: a token does something to a lock that it is not of.
+  // Broken: a token affects a lock that it does not belong to.
   const client a = open();
   if (!detaches(a)) return;
   const std::string token = detached_stock(a);
@@ -212,7 +212,7 @@ TEST_P(detached_lease, of_another_namespace_or_engine_is_refused_before_anything
     }
   }
   auto guessed = core::parse_token(token);
-  guessed->id.bytes[0] ^= 1U;  // well-formed, and of nobody
+  guessed->id.bytes[0] ^= 1U;  // well-formed, but nobody's
   EXPECT_THAT(a.adopt(to_text(*guessed)), fails_with(errc::lost));
   EXPECT_THAT(a.release(to_text(*guessed)), fails_with(errc::lost));
   EXPECT_THAT(a.adopt(token), succeeds());
@@ -301,7 +301,7 @@ TEST_P(detached_lease, keeps_the_fence_of_a_hand_over_inside_the_process) {
 }
 
 TEST_P(detached_lease, lets_the_next_thread_of_its_client_queue) {
-  // Broken: a client that detached a lock never gets it again.
+  // Broken: a client that detached a lock can never acquire it again.
   const client a = open();
   if (!detaches(a)) return;
   auto held = mutex(a, "stock/42", long_lease).acquire();
@@ -311,7 +311,7 @@ TEST_P(detached_lease, lets_the_next_thread_of_its_client_queue) {
   other.async_acquire({}, {}, waits.callback());
   const auto token = held->detach();
   ASSERT_THAT(token, succeeds());
-  auto adopted = a.adopt(*token);  // past those of this client that wait
+  auto adopted = a.adopt(*token);  // ahead of this client's waiters
   ASSERT_THAT(adopted, succeeds());
   EXPECT_THAT(adopted->release(), succeeds());
   EXPECT_THAT(waits.future.get(), succeeds());

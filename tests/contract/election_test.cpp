@@ -1,4 +1,4 @@
-// One leader, and everybody may know who it is.
+// One leader, and everybody can learn who it is.
 #include "contract/contract.hpp"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(elections);
 
-// What an observer was told, in order.
+// What an observer was notified of, in order.
 class witness {
  public:
   auto callback() {
@@ -75,7 +75,7 @@ TEST_P(elections, any_client_can_ask_for_the_leader) {
 }
 
 TEST_P(elections, an_observer_is_notified_at_once_and_at_every_change) {
-  // Broken: a proxy sends requests to one who resigned.
+  // Broken: a proxy sends requests to a leader that resigned.
   const client a = open();
   if (!elects(a)) return;
   const client b = open();
@@ -103,7 +103,7 @@ TEST_P(elections, an_observer_is_notified_at_once_and_at_every_change) {
 }
 
 TEST_P(elections, the_latest_wins_over_those_in_between) {
-  // Broken: a slow observer is led through the whole past instead of to the present.
+  // Broken: a slow observer is shown the whole history instead of the present state.
   const client a = open();
   if (!elects(a)) return;
   const client b = open();
@@ -140,7 +140,7 @@ TEST_P(elections, the_latest_wins_over_those_in_between) {
 }
 
 TEST_P(elections, a_report_that_throws_does_not_end_the_reports) {
-  // Broken: one bad moment of the observer and it never hears of a leader again.
+  // Broken: after one exception, the observer never hears of a leader again.
   const client a = open();
   if (!elects(a)) return;
   witness seen;
@@ -159,7 +159,7 @@ TEST_P(elections, a_report_that_throws_does_not_end_the_reports) {
 }
 
 TEST_P(elections, a_lost_term_notifies_its_leader) {
-  // Broken: a leader that was deposed goes on leading.
+  // Broken: a deposed leader continues to lead.
   client a = open();
   if (!elects(a)) return;
   election one(a, "scheduler", "host-1", told_soon);

@@ -1,4 +1,4 @@
-// One at a time, no matter who asks, and every grant with a greater fence.
+// One holder at a time, no matter who asks, and every grant with a greater fence.
 #include "contract/flavours.hpp"
 #include "support/rounds.hpp"
 
@@ -75,7 +75,7 @@ TEST_P(exclusion, an_empty_lease_holds_nothing) {
 }
 
 TEST_P(exclusion, a_lease_may_be_released_on_another_thread) {
-  // Broken: the value face is bound to a thread, and tasks cannot hand a lease on.
+  // Broken: the value interface is bound to a thread, and tasks cannot pass a lease on.
   if (!supported()) return;
   const client a = open();
   auto held = make(a)->acquire();

@@ -1,5 +1,5 @@
-// What happens where the operating system refuses something: no descriptor, no thread, no memory for a watch. The
-// n-th call of a kind fails, for n = 1, 2, ... until none is met.
+// What happens if the operating system refuses something: no descriptor, no thread, no memory for a
+// watch. The n-th call of a kind fails, for n = 1, 2, ... until no call fails.
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // these want to be loaded first
 
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One of each engine: the others are made of the same parts.
+// One URL per engine: the others consist of the same parts.
 std::vector<store_setup> engines_to_starve() {
   const std::vector<std::string> wanted{"memory",     "sqlite",  "redis", "zookeeper",
                                         "postgresql", "mariadb", "etcd"};
@@ -104,12 +104,13 @@ INSTANTIATE_TEST_SUITE_P(on, failing_calls_of, testing::ValuesIn(engines_to_star
                          [](const auto& setup) { return setup.param.name; });
 
 TEST_P(failing_calls_of, the_system_are_answered_by_an_error_value) {
-  // Broken: a program that runs out of descriptors or threads crashes, aborts, hangs or is thrown at.
+  // Broken: a program that runs out of descriptors or threads crashes, aborts, hangs or gets an
+  // exception.
   constexpr int went_well = 0;
   constexpr int error_value = 1;
   constexpr int without_fault = 10;
   constexpr int at_most = 200;  // of one kind; nobody makes so many
-  // Most of them wait for an engine that they cannot reach. What holds others up is felt by its own engine alone.
+  // Most of them wait for an engine that they cannot reach. A delay affects only its own engine.
   constexpr int at_once = 4;
   std::vector<fresh_engine> engines;
   for (int i = 0; i < at_once; ++i) engines.push_back(GetParam().make());

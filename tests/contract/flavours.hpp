@@ -1,4 +1,4 @@
-// Everything that excludes: one set of tests for mutexes, writers, one-permit semaphores and
+// Everything exclusive: one set of tests for mutexes, writers, one-permit semaphores and
 // leaders, since each of them promises what a mutex does.
 #pragma once
 
@@ -52,7 +52,7 @@ class exclusive_test : public testing::TestWithParam<exclusive_setup>, public en
     return std::get<1>(GetParam()).make(client, name, options);
   }
 
-  // Where the store lacks this flavour, it must say so; the test then ends.
+  // If the store lacks this flavour, it must say so; the test then ends.
   [[nodiscard]] bool supported() const {
     const client probe = open();
     if (std::get<1>(GetParam()).supported(probe.caps())) return true;

@@ -1,4 +1,4 @@
-// A fork's child has the parent's memory, but none of its threads and none of its locks.
+// A forked child has the parent's memory, but none of its threads and none of its locks.
 #include "contract/contract.hpp"
 #include "support/task.hpp"
 
@@ -40,7 +40,7 @@ TEST_P(forking, every_call_of_the_child_is_cancelled) {
     if (thrown_by([&] { stock.lock(); }) != "cancelled") return 2;
     if (thrown_by([&] { static_cast<void>(price.try_lock()); }) != "cancelled") return 3;
     if (thrown_by([&] { tree.lock(); }) != "cancelled") return 4;
-    // What the store does not have is unsupported, there as here.
+    // What the store lacks is unsupported, in the child as in the parent.
     if (a.caps().permits && !is_cancelled(api.acquire())) return 5;
     if (a.caps().permits && !is_cancelled(api.available())) return 6;
     if (a.caps().latches && !is_cancelled(start.set(1))) return 7;
@@ -61,7 +61,7 @@ TEST_P(forking, every_call_of_the_child_is_cancelled) {
 }
 
 TEST_P(forking, the_parents_leases_are_not_the_childs) {
-  // Broken: a child that ends releases the parent's lock, or believes in it.
+  // Broken: a child that ends releases the parent's lock, or treats it as its own.
   const client a = open();
   const client b = open();
   mutex stock(a, "stock");
@@ -95,7 +95,7 @@ TEST_P(forking, the_parents_leases_are_not_the_childs) {
 }
 
 TEST_P(forking, a_child_made_without_fork_handlers_releases_nothing) {
-  // Broken: a child of _Fork() gives the parent's lock back, or believes in it.
+  // Broken: a child of _Fork() releases the parent's lock, or treats it as its own.
   const client a = open();
   const client b = open();
   mutex stock(a, "stock");
@@ -118,7 +118,8 @@ TEST_P(forking, a_child_made_without_fork_handlers_releases_nothing) {
 }
 
 TEST_P(forking, a_child_may_destroy_everything) {
-  // Broken: a destructor in the child joins a thread that is not there, or sends for the parent.
+  // Broken: a destructor in the child joins a thread that does not exist, or sends on the parent's
+  // behalf.
   auto a = std::make_unique<client>(open());
   const client b = open();
   auto stock = std::make_unique<mutex>(*a, "stock");
@@ -139,7 +140,7 @@ TEST_P(forking, a_child_may_destroy_everything) {
 }
 
 TEST_P(forking, the_parent_waits_on_undisturbed) {
-  // Broken: a child's end takes the parent's place in line with it.
+  // Broken: a child's end removes the parent's place in the queue.
   const client a = open();
   const client b = open();
   auto held = mutex(a, "stock").acquire();
@@ -153,7 +154,7 @@ TEST_P(forking, the_parent_waits_on_undisturbed) {
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
-// ThreadSanitizer ends a child that starts a thread after a fork beside threads.
+// ThreadSanitizer ends a child that starts a thread if its parent had threads at the fork.
 #ifndef __SANITIZE_THREAD__
 TEST_P(forking, a_child_may_open_a_client_of_its_own) {
   // Broken: a pre-forking server has no locks in its children.
@@ -161,8 +162,8 @@ TEST_P(forking, a_child_may_open_a_client_of_its_own) {
   if (!a.caps().excludes_processes) return;
   auto held = mutex(a, "stock").acquire();
   ASSERT_THAT(held, succeeds());
-  // Answered when all is connected: a fork beside a thread that is connecting may copy a lock of a driver as
-  // held.
+  // Answered when everything is connected: a fork during another thread's connect may copy a
+  // driver's lock in the held state.
   ASSERT_THAT(a.probe(), succeeds());
   const int wrong = in_child([&] {
     auto own = client::open(url());

@@ -10,7 +10,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(latches);
 
-// Where the store has no latches, every call must say so; the test then ends.
+// If the store has no latches, every call must say so; the test then ends.
 bool has_latches(const client& from) {
   if (from.caps().latches) return true;
   latch start(from, "start");
@@ -21,7 +21,8 @@ bool has_latches(const client& from) {
   return false;
 }
 
-// Redisson's: one that is not there is open, and one that is lives until it is counted down.
+// Redisson's latches: one that does not exist is open, and an existing one lives until it is
+// counted down.
 bool like_redissons(const client& from) { return from.caps().engine == "redis, dialect=redisson"; }
 
 TEST_P(latches, waiting_ends_when_the_last_has_counted_down) {
@@ -106,12 +107,12 @@ TEST_P(latches, a_count_down_with_an_id_counts_once) {
 }
 
 TEST_P(latches, a_wait_has_a_limit_and_can_be_stopped) {
-  // Broken: a worker hangs forever when its starter died.
+  // Broken: a worker hangs forever if its starter died.
   const client a = open();
   if (!has_latches(a)) return;
   latch start(a, "start");
   ASSERT_THAT(start.set(1), succeeds());
-  // One look, that must be answered soon.
+  // A single look, which must be answered soon.
   for (const duration at_once : {duration(0s), duration(-1s)}) {
     EXPECT_TRUE(eventually([&] {
       const auto looked = start.wait({.wait = at_once});
@@ -129,7 +130,7 @@ TEST_P(latches, a_wait_has_a_limit_and_can_be_stopped) {
 }
 
 TEST_P(latches, all_waiters_are_woken) {
-  // Broken: one gets the signal and the others stand.
+  // Broken: one waiter gets the signal and the others stay asleep.
   const client a = open();
   const client b = open();
   if (!has_latches(a)) return;

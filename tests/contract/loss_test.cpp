@@ -54,7 +54,7 @@ TEST_P(loss, a_safe_revocation_gives_nobody_the_lock_before_the_lease_has_ended)
 }
 
 TEST_P(loss, a_lease_that_is_not_renewed_ends_and_its_holder_knows_first) {
-  // Broken: two believe to hold the lock.
+  // Broken: two processes consider themselves holders of the lock.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -105,7 +105,7 @@ TEST_P(loss, a_lease_is_renewed_while_it_lives) {
 }
 
 TEST_P(loss, notice_is_given_before_the_end) {
-  // Broken: no time is left to stop in an orderly way.
+  // Broken: no time is left to stop cleanly.
   if (!supported()) return;
   const client a = open();
   EXPECT_TRUE(also_longer(800ms, [&](duration ttl) {
@@ -149,7 +149,7 @@ TEST_P(loss, the_holder_is_notified_that_others_wait) {
   const client b = open();
   auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
-  if (!keeps_line(a)) return;  // nobody is seen to wait
+  if (!keeps_line(a)) return;  // waiters are not visible
   const std::stop_token wanted = held->wanted();
   EXPECT_FALSE(wanted.stop_requested());
   auto waits = in_thread([&] { return make(b)->acquire({.wait = patience}); });
@@ -161,7 +161,7 @@ TEST_P(loss, the_holder_is_notified_that_others_wait) {
 }
 
 TEST_P(loss, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
-  // Broken: a resource that cannot check fences is written by two.
+  // Broken: a resource that cannot check fences is written by two holders.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -175,7 +175,7 @@ TEST_P(loss, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   ASSERT_THAT(held, succeeds());
   ASSERT_TRUE(eventually([&] { return !held->valid(); }));
   {
-    // Granted at once only where the machine stood still until the delay was over.
+    // Granted at once only if the machine was paused until the delay was over.
     const auto early = make(b)->acquire({.wait = 0s});
     EXPECT_TRUE(early ? clock::now() - asked >= 450ms : early.error() == errc::busy);
   }

@@ -40,7 +40,7 @@ TEST_P(many_clients, ten_thousand_waiting_acquisitions_need_no_ten_thousand_thre
 }
 
 TEST_P(many_clients, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
-  // Broken: the line works for ten and not for hundreds.
+  // Broken: the queue works for ten waiters and not for hundreds.
   const std::size_t many = rounds<std::size_t>(300, 1'000);
   // They outlive the clients that count in them.
   std::atomic<std::size_t> granted{0};
@@ -98,7 +98,7 @@ TEST_P(many_clients, many_locks_at_once_are_all_kept) {
     std::vector<lease> held;
     for (int i = 0; i < most; ++i) {
       auto got = mutex(a, "stock/" + std::to_string(i), {.ttl = ttl}).acquire();
-      // A store may have a limit, and says so.
+      // A store may have a limit, which it reports.
       if (!got && got.error() == errc::overloaded && held.size() >= least) break;
       EXPECT_THAT(got, succeeds());
       if (!got) return testing::AssertionFailure() << got.error().message();

@@ -7,7 +7,7 @@ namespace {
 HOLDFAST_ON_EVERY_EXCLUSIVE(longest_hold);
 
 TEST_P(longest_hold, a_lease_that_is_renewed_ends_with_it_and_the_next_is_granted) {
-  // Broken: a holder that hangs keeps the lock as long as its process lives.
+  // Broken: a hung holder keeps the lock as long as its process lives.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -29,7 +29,7 @@ HOLDFAST_ON_EVERY_STORE(payload_of_a_lock);
 TEST_P(payload_of_a_lock, appears_beside_the_holder_instead_of_the_clients) {
   // Broken: everybody sees the same text for all locks of a service.
   const client a = open({.payload = "the client's"});
-  if (!a.caps().reports_holders) return;  // nothing of a holder is shown there
+  if (!a.caps().reports_holders) return;  // it shows nothing about holders
   std::string text = "order 4711\n";
   mutex own(a, "own", {.payload = text});
   text = "gone by now";
@@ -67,7 +67,7 @@ TEST_P(payload_of_a_lock, belongs_to_readers_writers_and_permits_alike) {
   }
   if (a.caps().permits) {
     semaphore gpu(a, "gpu", {.max = 2, .lock = {.payload = "training"}});
-    const auto permits = gpu.acquire({}, {}, 2);  // of another handle inside
+    const auto permits = gpu.acquire({}, {}, 2);  // those of another handle inside
     ASSERT_THAT(permits, succeeds());
     const auto seen = a.inspect("gpu");
     ASSERT_THAT(seen, succeeds());

@@ -1,4 +1,4 @@
-// Names, namespaces and kinds: what meets and what never does.
+// Names, namespaces and kinds: what conflicts and what never does.
 #include "contract/contract.hpp"
 
 #include <string>
@@ -41,7 +41,7 @@ std::vector<std::string> odd_names() {
           "0",
           "null",
           "ä",
-          "a\xcc\x88",  // the same to the eye, other bytes: another name
+          "a\xcc\x88",  // looks the same, but other bytes: another name
           "日本語",
           "🔒",
           "\xe2\x80\xae"
@@ -52,7 +52,7 @@ std::vector<std::string> odd_names() {
 }
 
 TEST_P(naming, every_name_is_a_lock_of_its_own) {
-  // Broken: two names fall together, or one cannot be used.
+  // Broken: two names are one lock, or one cannot be used.
   const client a = open();
   const client b = open();
   std::vector<lease> held;
@@ -123,7 +123,7 @@ TEST_P(naming, names_in_different_namespaces_never_conflict) {
   EXPECT_THAT(mutex(two, "pstock").acquire({.wait = patience}), succeeds());
   EXPECT_THAT(mutex(plain, "shop/stock").acquire({.wait = patience}), succeeds());
   EXPECT_THAT(mutex(same, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
-  // Those that are gone were released, but nobody waited for it.
+  // The others were released, but nobody waited for the answer.
   EXPECT_TRUE(eventually([&] { return holders(plain, "stock") == 0U; }));
   EXPECT_EQ(holders(same, "stock"), 1U);
   if (one.caps().supports_listing) {
@@ -173,7 +173,7 @@ TEST_P(naming, a_name_is_of_one_kind_at_a_time) {
     EXPECT_THAT(mutex(a, "n").acquire({.wait = 0s}), fails_with(errc::name_conflict));
   }
   ASSERT_TRUE(becomes_free(a, "n"));
-  // A semaphore of Redisson's keeps its number under the name, and a latch is a number, too.
+  // A Redisson semaphore keeps its number under the name, and a latch is a number, too.
   if (a.caps().engine == "redis, dialect=redisson") return;
   if (a.caps().latches) {
     ASSERT_THAT(latch(a, "n").set(1), succeeds());

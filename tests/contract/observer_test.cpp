@@ -50,7 +50,7 @@ TEST_P(events, contention_and_failure_are_distinguished) {
   const auto held = mutex(b, "stock").acquire();
   ASSERT_THAT(held, succeeds());
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
-  // Each that was not answered in time is a failure, and told as one.
+  // Each request that was not answered in time is a failure, and reported as one.
   std::size_t unheard = 0;
   EXPECT_TRUE(also_longer(500ms, [&](duration wait) {
     const auto ended = mutex(a, "stock").acquire({.wait = wait});
@@ -74,7 +74,7 @@ TEST_P(events, contention_and_failure_are_distinguished) {
 }
 
 TEST_P(events, a_loss_is_reported_with_its_cause) {
-  // Broken: nobody is called when a lock was lost.
+  // Broken: nobody is notified when a lock was lost.
   client a = observed();
   const auto held = mutex(a, "stock", told_soon).acquire();
   ASSERT_THAT(held, succeeds());

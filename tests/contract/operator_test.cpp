@@ -11,7 +11,7 @@ namespace {
 HOLDFAST_ON_EVERY_STORE(operating);
 
 TEST_P(operating, a_name_shows_its_holder_and_its_waiters_in_order) {
-  // Broken: an operator is shown the wrong one to call.
+  // Broken: an operator is shown the wrong holder.
   client_options options;
   options.payload = "host-1:11:backup";
   const client a = open(options);
@@ -111,7 +111,7 @@ TEST_P(operating, a_blocked_name_says_so) {
     if (!before->blocked_for) return testing::AssertionSuccess();
     return testing::AssertionFailure() << "blocked while it is held, or looked at too late";
   }));
-  // A client that is gone stands in the way for that time.
+  // A client that is gone blocks the lock for that time.
   if (b.caps().engine == "zookeeper" || b.caps().engine == "etcd") {
     EXPECT_EQ(holders(b, name), 1U);
     return;
@@ -132,7 +132,7 @@ TEST_P(operating, a_blocked_name_says_so) {
 }
 
 TEST_P(operating, revoking_takes_away_one_claim_or_all) {
-  // Broken: the wrong reader is thrown out.
+  // Broken: the wrong reader is revoked.
   client a = open();
   if (!a.caps().shared) {
     EXPECT_THAT(shared_mutex(a, "price").acquire_shared(), fails_with(errc::unsupported));
@@ -156,7 +156,7 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
 }
 
 TEST_P(operating, a_ping_is_answered_and_leaves_nothing_behind) {
-  // Broken: a check at start-up refuses an engine that is there, or is seen in its list.
+  // Broken: a check at start-up refuses a reachable engine, or shows up in its listing.
   const client a = open();
   EXPECT_THAT(a.ping(1min), succeeds());
   EXPECT_THAT(a.ping(0s), fails_with(errc::invalid));
@@ -166,7 +166,7 @@ TEST_P(operating, a_ping_is_answered_and_leaves_nothing_behind) {
 }
 
 TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) {
-  // Broken: the holder has been told, has stopped and has released, and the lock stays idle for the
+  // Broken: the holder was notified, has stopped and has released, and the lock stays idle for the
   // rest of its ttl.
   client a = open();
   client b = open();
@@ -183,7 +183,7 @@ TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) 
 }
 
 TEST_P(operating, waiters_stay_when_the_holder_is_taken_away) {
-  // Broken: break-glass breaks the line too.
+  // Broken: break-glass breaks the queue too.
   client a = open();
   const client b = open();
   const auto held = mutex(a, "stock").acquire();
@@ -287,7 +287,7 @@ TEST_P(operating, the_engine_can_be_checked) {
   const client a = open();
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds()) << "connected";
   std::string failed;
-  // Again where something was not heard in time.
+  // Again if something did not arrive in time.
   EXPECT_TRUE(eventually([&] {
     failed.clear();
     const auto checks = a.probe();

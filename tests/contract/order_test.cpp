@@ -12,13 +12,14 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(order);
 
-// Redisson's fair lock shows who waits in its line, but its other locks keep none.
+// Redisson's fair lock shows who waits in its queue, but its other locks keep none.
 [[nodiscard]] bool stands_in_line(const client& from, std::size_t count, bool fair) {
   if (!keeps_line(from) && !fair) return true;
   return eventually([&] { return waiters(from, "line") == count; });
 }
 
-// Lets `count` clients wait one after the other, releases, and tells in which order they came in.
+// Lets `count` clients wait one after another, releases, and returns the order in which they were
+// granted.
 template <class Fixture>
 std::vector<int> order_of_grants(const Fixture& fixture, int count, const lock_options& options) {
   const client first = fixture.open();
@@ -46,7 +47,7 @@ std::vector<int> order_of_grants(const Fixture& fixture, int count, const lock_o
 }
 
 TEST_P(order, fair_means_first_come_first_served) {
-  // Broken: somebody is overtaken although fairness was asked for.
+  // Broken: a waiter is overtaken although fairness was requested.
   const client a = open();
   if (!a.caps().fair) {
     EXPECT_THAT(mutex(a, "line", {.fair = true}).acquire(), fails_with(errc::unsupported));
@@ -102,7 +103,7 @@ TEST_P(order, once_a_fair_claim_waits_everybody_queues_behind_it) {
     EXPECT_THAT(mutex(a, "line", {.fair = true}).acquire(), fails_with(errc::unsupported));
     return;
   }
-  if (!keeps_line(a)) return;  // Redisson's plain lock goes past the line of its fair one
+  if (!keeps_line(a)) return;  // Redisson's plain lock bypasses the queue of its fair one
   const client b = open();
   const client c = open();
   auto held = mutex(a, "line").acquire();

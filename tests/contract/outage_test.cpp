@@ -1,4 +1,5 @@
-// The engine cannot be reached, or its answers are lost: what every face says and does then.
+// The engine cannot be reached, or its answers are lost: what every interface reports and does
+// then.
 #include "contract/contract.hpp"
 #include "stores/table.hpp"
 #include "support/also_longer.hpp"
@@ -10,7 +11,7 @@
 namespace holdfast::test {
 namespace {
 
-// A client whose way to the engine can be disturbed, and one whose way is fine.
+// A client whose connection to the engine can be disturbed, and one whose connection is fine.
 class outage : public store_test {
  protected:
   outage() {
@@ -36,7 +37,7 @@ class outage : public store_test {
 INSTANTIATE_TEST_SUITE_P(on, outage, testing::ValuesIn(store_setups()), name_of_store);
 
 TEST_P(outage, a_try_is_not_answered_with_busy) {
-  // Broken: a program with no engine believes that others are faster.
+  // Broken: without an engine, a program concludes that the lock is busy.
   way().set(trouble::no_request);
   mutex stock(disturbed(), "stock");
   EXPECT_THAT(stock.acquire({.wait = 0s}), fails_with(errc::unavailable));
@@ -96,7 +97,7 @@ TEST_P(outage, an_attempt_whose_answer_was_lost_is_the_same_grant) {
 }
 
 TEST_P(outage, a_try_whose_answer_was_lost_leaves_nothing_behind) {
-  // Broken: a lock that nobody has.
+  // Broken: a lock that nobody holds.
   way().set(trouble::no_answer, 1);
   mutex stock(disturbed(), "stock");
   EXPECT_THAT(stock.acquire({.wait = 0s}), fails_with(errc::unavailable));
@@ -117,7 +118,7 @@ TEST_P(outage, a_release_without_an_answer_goes_on_in_the_background) {
 TEST_P(outage, the_holder_gives_up_before_the_engine_does) {
   // Broken: two valid holders across a cut cable.
   const client other = open();
-  if (!other.caps().expires) return;  // there is no cable: the process's life is the proof
+  if (!other.caps().expires) return;  // there is no network: the process's life is the proof
   EXPECT_TRUE(also_longer(500ms, [&](duration ttl) {
     const std::string name = "stock/" + std::to_string(ttl.count());
     const auto held = mutex(disturbed(), name, {.ttl = ttl}).acquire();
@@ -184,7 +185,7 @@ TEST_P(outage, a_wait_for_a_latch_outlasts_an_outage) {
 }
 
 TEST_P(outage, a_wait_for_a_latch_that_was_seen_shut_times_out) {
-  // Broken: a look that comes too late at the end is told as an engine that is gone.
+  // Broken: a look that is late at the end is reported as an unreachable engine.
   if (!disturbed().caps().latches) return;
   latch start(disturbed(), "start");
   ASSERT_THAT(start.set(1), succeeds());
@@ -203,7 +204,7 @@ TEST_P(outage, a_wait_for_a_latch_that_was_seen_shut_times_out) {
 }
 
 TEST_P(outage, an_observer_hears_of_the_leader_when_it_is_over) {
-  // Broken: one failed look and the observer is deaf.
+  // Broken: after one failed look the observer hears nothing more.
   const client other = open();
   if (!elects(other)) return;
   std::atomic<bool> heard{false};
@@ -231,14 +232,14 @@ TEST_P(outage, a_multi_lock_does_not_sit_on_one_lock_while_it_waits_for_a_silent
   way().set(trouble::silence);
   std::stop_source stop;
   auto waits = in_thread([&] { return both.acquire({.wait = 4 * patience}, stop.get_token()); });
-  // Within the second that a try may take, and a generous rest.
+  // Within the second that a try may take, with a generous margin.
   EXPECT_THAT(mutex(open(), "a").acquire({.wait = patience}), succeeds());
   way().set(trouble::none);
   EXPECT_THAT(waits.get(), succeeds());
 }
 
 TEST_P(outage, an_upgrade_without_an_answer_may_be_asked_for_again) {
-  // Broken: a lost answer leaves a writer that believes to be a reader, for good.
+  // Broken: a lost answer leaves a writer that considers itself a reader, permanently.
   const auto& caps = disturbed().caps();
   if (!caps.shared || !caps.supports_mode_change) return;
   shared_mutex price(disturbed(), "price");

@@ -20,7 +20,7 @@ TEST_P(waiting, a_try_is_answered_at_once) {
 }
 
 TEST_P(waiting, a_try_never_queues) {
-  // Broken: one who only looked becomes the holder later, and nobody knows.
+  // Broken: a caller that only tried becomes the holder later, and nobody knows.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -33,13 +33,13 @@ TEST_P(waiting, a_try_never_queues) {
 }
 
 TEST_P(waiting, a_wait_ends_when_its_time_is_over) {
-  // Broken: a limit that is not kept, to either side.
+  // Broken: a limit that is missed in either direction.
   if (!supported()) return;
   const client a = open();
   const client b = open();
   const auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
-  // Connected, also where a claim has a connection of its own: what is timed is no handshake.
+  // Connected, even if a claim has a connection of its own: no handshake is timed.
   EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
   EXPECT_TRUE(
       waits_in_vain(200ms, [&](duration wait) { return make(b)->acquire({.wait = wait}); }));
@@ -93,7 +93,7 @@ TEST_P(waiting, without_a_limit_it_waits_until_granted) {
 }
 
 TEST_P(waiting, a_callback_is_answered_like_a_call) {
-  // Broken: the asynchronous face behaves unlike the blocking one.
+  // Broken: the asynchronous interface behaves differently from the blocking one.
   if (!supported()) return;
   const client a = open();
   const client b = open();
@@ -115,7 +115,7 @@ TEST_P(waiting, a_callback_is_answered_like_a_call) {
 }
 
 TEST_P(waiting, the_blocker_is_named) {
-  // Broken: an operator cannot find out whom to ask.
+  // Broken: an operator cannot find out who holds it.
   if (!supported()) return;
   client_options options;
   options.payload = "host-7:17:backup";
@@ -135,7 +135,7 @@ TEST_P(waiting, the_blocker_is_named) {
 }
 
 TEST_P(waiting, a_negative_wait_is_a_try) {
-  // Broken: the value face refused what the std face takes for a try.
+  // Broken: the value interface refused what the std interface takes for a try.
   if (!supported()) return;
   const client a = open();
   const client b = open();

@@ -85,7 +85,7 @@ TEST(reaction_in_memory, a_release_ends_the_waits_for_the_loss) {
 }
 
 TEST(reaction_in_memory, a_forked_child_does_not_signal_its_parents_descriptor) {
-  // Broken: a child that asks for the descriptor, or for the loss, makes its parent believe in a loss.
+  // Broken: a child that asks for the descriptor, or for the loss, makes its parent see a loss.
   const client a = client::open("memory:").value();
   auto held = mutex(a, "stock").acquire();
   ASSERT_THAT(held, succeeds());

@@ -1,4 +1,4 @@
-// Many readers or one writer; from the one to the other and back.
+// Many readers or one writer; from one to the other and back.
 #include "contract/contract.hpp"
 #include "support/also_longer.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(read_write);
 
-// Where the store has no shared locks, it must say so; the test then ends.
+// If the store has no shared locks, it must say so; the test then ends.
 bool shares(const client& from) {
   if (from.caps().shared) return true;
   EXPECT_THAT(shared_mutex(from, "price").acquire_shared(), fails_with(errc::unsupported));
@@ -69,7 +69,7 @@ TEST_P(read_write, a_writer_keeps_readers_out) {
 }
 
 TEST_P(read_write, a_reader_that_comes_while_a_writer_waits_goes_behind_it) {
-  // Broken: readers that come one after the other keep a writer out forever.
+  // Broken: readers that arrive one after another keep a writer out forever.
   const client a = open();
   const client b = open();
   const client c = open();
@@ -153,7 +153,7 @@ TEST_P(read_write, nobody_starves) {
       }
     });
   }
-  // Among them all, one of each kind gets in again and again.
+  // Among them, one of each kind gets in repeatedly.
   shared_mutex price(a, "price");
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(price.acquire({.wait = 4 * patience}), succeeds());
@@ -220,7 +220,7 @@ TEST_P(read_write, a_downgrade_lets_readers_in_and_no_writer) {
 }
 
 TEST_P(read_write, a_writer_of_the_same_client_waits_for_all_readers_after_a_downgrade) {
-  // Broken: a claim that only reads by now is passed on inside the process as if it wrote.
+  // Broken: a claim that has become a reader is handed over inside the process as a writer.
   const client a = open();
   const client b = open();
   if (!changes(a)) return;
@@ -231,7 +231,7 @@ TEST_P(read_write, a_writer_of_the_same_client_waits_for_all_readers_after_a_dow
   EXPECT_FALSE(arrives(writes, 10ms));
   ASSERT_THAT(price.downgrade(*held), succeeds());
   ASSERT_TRUE(has_waiters(a, "price", 1));
-  // The local writer stands in the engine's line by now, so later readers go behind it.
+  // The local writer is in the engine's queue by now, so later readers go behind it.
   EXPECT_TRUE(becomes_busy([&] { return shared_mutex(b, "price").acquire_shared({.wait = 0s}); }));
   EXPECT_FALSE(arrives(writes, 10ms));
   EXPECT_THAT(held->release(), succeeds());
@@ -239,7 +239,7 @@ TEST_P(read_write, a_writer_of_the_same_client_waits_for_all_readers_after_a_dow
 }
 
 TEST_P(read_write, only_a_live_lease_of_this_lock_can_change) {
-  // Broken: an upgrade of what is gone, or of another lock, is believed.
+  // Broken: an upgrade of a lost hold, or of another lock, is taken as valid.
   client a = open();
   if (!changes(a)) return;
   shared_mutex price(a, "price");

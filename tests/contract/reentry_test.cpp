@@ -11,7 +11,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(reentry);
 
-// Whether another thread gets in.
+// Whether another thread can acquire it.
 bool free_for_another(recursive_mutex& lock) {
   return in_thread([&] {
            if (!lock.try_lock()) return false;
@@ -39,7 +39,7 @@ TEST_P(reentry, the_thread_that_holds_enters_again_and_leaves_as_often) {
 }
 
 TEST_P(reentry, entries_count_through_every_object_of_the_name) {
-  // Broken: two components with a lock object each wait for one another in one thread.
+  // Broken: two components with separate lock objects deadlock in one thread.
   const client a = open();
   recursive_mutex outer(a, "stock");
   recursive_mutex inner(a, "stock");
@@ -69,7 +69,7 @@ TEST_P(reentry, the_fence_is_that_of_the_first_entry) {
 }
 
 TEST_P(reentry, another_client_is_another_process) {
-  // Broken: re-entrance reaches further than the process.
+  // Broken: re-entrance extends beyond the process.
   const client a = open();
   const client b = open();
   recursive_mutex here(a, "stock");
@@ -82,7 +82,7 @@ TEST_P(reentry, another_client_is_another_process) {
 }
 
 TEST_P(reentry, after_a_loss_it_cannot_be_entered_and_every_entry_is_left) {
-  // Broken: inner code works on under a lock that another has.
+  // Broken: inner code continues under a lock that another holder has.
   const client a = open();
   recursive_mutex lock(a, "stock", told_soon);
   lock.lock();
@@ -92,7 +92,7 @@ TEST_P(reentry, after_a_loss_it_cannot_be_entered_and_every_entry_is_left) {
   ASSERT_TRUE(eventually([&] { return lost.stop_requested(); }));
   EXPECT_FALSE(lock.valid());
   EXPECT_EQ(thrown_by([&] { lock.lock(); }), "lost");
-  // Another thread may have it by now; that is none of our entries.
+  // Another thread may have it by now; that does not count as our re-entry.
   in_thread([&] {
     lock.lock();
     lock.unlock();
@@ -159,9 +159,9 @@ TEST_P(reentry, an_acquire_never_re_enters_and_the_wait_for_oneself_is_an_event)
   }
 }
 
-// On no server: the process that dies would leave its folder behind.
+// Without a server: the process that dies would leave its server's folder behind.
 TEST(reentry_death, unlocking_what_the_thread_does_not_hold_is_a_bug_that_shows) {
-  // Broken: somebody else's lock is freed without a word.
+  // Broken: somebody else's lock is freed silently.
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(
       {

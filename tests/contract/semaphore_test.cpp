@@ -11,7 +11,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(semaphores);
 
-// Where the store has no semaphores, it must say so; the test then ends.
+// If the store has no semaphores, it must say so; the test then ends.
 bool permits(const client& from) {
   if (from.caps().permits) return true;
   EXPECT_THAT(semaphore(from, "api", {.max = 2}).acquire(), fails_with(errc::unsupported));
@@ -75,7 +75,7 @@ TEST_P(semaphores, several_permits_are_all_or_nothing) {
 }
 
 TEST_P(semaphores, a_waiter_for_many_permits_is_woken_when_there_are_enough) {
-  // Broken: small claims that come later starve a large one, or its wake-up is lost.
+  // Broken: later small claims starve a large one, or its wake-up is lost.
   const client a = open();
   const client b = open();
   if (!permits(a)) return;

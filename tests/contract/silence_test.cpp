@@ -1,4 +1,5 @@
-// Waiters that died or hang in front of a live one: the whole line costs one offer, however many they are.
+// Waiters that died or hang in front of a live one: the whole queue costs one offer, however many
+// they are.
 #include "contract/contract.hpp"
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
@@ -14,9 +15,9 @@ namespace {
 constexpr std::size_t silent_ones = 12;  // an offer each would be 24 s
 constexpr duration one_offer = 12s;      // 2 s, a re-check of 1 s, and a slow machine
 
-// Engines that keep a line, reach processes, and hand over by an offer. With ZooKeeper, etcd and the `session`
-// and `row` strategies a place in line is a session (or lease) of the server's, which ends as the server decides;
-// the other engines have no line.
+// Engines that keep a queue, can notify processes, and hand over by an offer. With ZooKeeper, etcd
+// and the `session` and `row` strategies a place in the queue belongs to a session (or lease) of
+// the server, which decides when it ends; the other engines have no queue.
 const std::set<std::string> with_offers{"sqlite", "postgresql",     "mariadb",
                                         "redis",  "redis_sentinel", "redis_cluster"};
 
@@ -34,8 +35,8 @@ struct line {
 
 class silence : public store_test {
  protected:
-  // Processes that queue once it is held. Made before any client: a fork beside a thread that is
-  // connecting may copy a lock of a library as held.
+  // Processes that queue once it is held. Made before any client: a fork during another thread's
+  // connect may copy a library's lock in the held state.
   void start() {
     for (std::size_t i = 0; i < silent_ones; ++i) {
       others_.emplace_back([this] {
@@ -47,8 +48,8 @@ class silence : public store_test {
       });
     }
   }
-  // Holds it until all others are in line, does `what` to them, and lets go when one more has queued,
-  // which must be granted.
+  // Holds it until all others are in the queue, does `what` to them, and releases when one more has
+  // queued, which must be granted.
   template <class What>
   void pass_over(What what) {
     const client a = open();
@@ -86,14 +87,14 @@ INSTANTIATE_TEST_SUITE_P(on, frozen_waiters, testing::ValuesIn(engines_with_offe
                          name_of_store);
 
 TEST_P(killed_waiters, cost_the_line_one_offer_at_most) {
-  // Broken (G6.3, G7.4): each dead one costs those behind it an offer.
+  // Broken (G6.3, G7.4): each dead waiter costs those behind it an offer.
   start();
   pass_over([](forked_process& each) { each.kill(); });
 }
 
 TEST_P(frozen_waiters, cost_the_line_one_offer_and_are_served_when_they_go_on) {
-  // Broken (G6.3): each frozen one costs those behind it an offer, or takes the lock with it, or is
-  // never served again.
+  // Broken (G6.3): each frozen waiter costs those behind it an offer, or takes the lock with it, or
+  // is never served again.
   start();
   pass_over([](forked_process& each) { each.stop(); });
   for (const forked_process& each : others_) each.signal(SIGCONT);

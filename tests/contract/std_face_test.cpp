@@ -1,4 +1,4 @@
-// The std face: what the standard's own tools do with our locks.
+// The std interface: what the standard's own tools do with our locks.
 #include "contract/contract.hpp"
 #include "contract/lockable.hpp"
 #include "support/also_longer.hpp"
@@ -91,7 +91,8 @@ TEST_P(std_face, std_lock_takes_several_in_any_order) {
 }
 
 TEST_P(std_face, shared_lock_reads_and_may_be_moved_to_another_thread) {
-  // Broken: unlock_shared on another thread frees nothing, or somebody else's reading for good.
+  // Broken: unlock_shared on another thread frees nothing, or permanently ends somebody else's
+  // shared hold.
   const client a = open();
   const client b = open();
   shared_mutex price(a, "price");
@@ -109,7 +110,7 @@ TEST_P(std_face, shared_lock_reads_and_may_be_moved_to_another_thread) {
   }).join();
   EXPECT_TRUE(other.try_lock_for(patience));
   other.unlock();
-  // This thread's hold went with the lock that was moved: it may lock again.
+  // This thread's hold moved with the lock: it may lock again.
   EXPECT_TRUE(price.try_lock_for(patience));
   price.unlock();
 }
@@ -230,7 +231,7 @@ TEST_P(std_face, a_limit_beyond_the_range_of_nanoseconds_is_no_limit) {
 }
 
 TEST_P(std_face, what_is_no_contention_is_thrown_not_answered_with_false) {
-  // Broken: a program with no engine believes that others are faster.
+  // Broken: without an engine, a program concludes that the lock is busy.
   client a = open();
   mutex stock(a, "stock");
   shared_mutex price(a, "price");

@@ -16,7 +16,8 @@ namespace holdfast::test {
 
 namespace {
 
-// A name of the test's own: it must find nothing of another. A repetition needs a process of its own.
+// A name that only this test uses: it must find nothing of another test. A repetition needs a
+// process of its own.
 fresh_engine memory_engine() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string(test->test_suite_name()) + "." + test->name();
@@ -80,7 +81,7 @@ fresh_engine redis_engine() {
   return {"redis://127.0.0.1:" + std::to_string(server->port()), server};
 }
 
-// The same rules, called as scripts: as on Redis 6.2.
+// The same rules, called as scripts, as on Redis 6.2.
 fresh_engine redis_scripts_engine() {
   fresh_engine made = redis_engine();
   made.url += "?functions=off";

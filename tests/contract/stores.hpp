@@ -15,7 +15,7 @@ namespace holdfast::test {
 // One engine with nothing in it. Every client opened by its URL sees what another process would.
 struct fresh_engine {
   std::string url;
-  std::shared_ptr<const void> keep;  // a folder, a server: ends with the last user
+  std::shared_ptr<const void> keep;  // a folder, a server: removed with the last user
 };
 
 // Which flavours of locks a store tells apart, so that `make test` runs it with them; `make test-long` runs all.
@@ -35,7 +35,7 @@ struct store_setup {
   }
 };
 
-// All that were built in. A store joins the suite by a line in stores.cpp.
+// All that were built in. A line in stores.cpp adds a store to the suite.
 const std::vector<store_setup>& store_setups();
 
 }  // namespace holdfast::test

@@ -61,7 +61,7 @@ std::string table() {
 }
 
 TEST(unsupported, the_page_says_what_the_stores_say) {
-  // Broken: a user builds on what the engine does not have.
+  // Broken: a user relies on what the engine does not support.
   const std::string actual = table();
   std::cout << actual;
   const char* source = std::getenv("HOLDFAST_SOURCE_DIR");

@@ -1,4 +1,4 @@
-// The judge convicts every broken lock of the literature, and the page about them is about these.
+// The judge convicts every broken lock of the literature, and the page about them matches.
 #include "torture/controls/page.hpp"
 
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 namespace holdfast::torture {
 namespace {
 
-// In one test: they share servers that take longer to start than they take.
+// In one test: they share servers whose start takes longer than the locks themselves.
 TEST(broken_locks, are_all_convicted_and_are_on_the_page) {
-  // Broken: a harness that cannot fail, and so shows nothing.
+  // Broken: a harness that cannot fail, and so proves nothing.
   const char* root = std::getenv("HOLDFAST_SOURCE_DIR");
   std::ifstream file(std::string(root == nullptr ? "." : root) + "/docs/broken-locks.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};

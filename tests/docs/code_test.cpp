@@ -1,5 +1,5 @@
-// The C++ of README.md and docs/, word for word (code_blocks.py cuts it out): it compiles with what a
-// reader would put around it, and does what the page says.
+// The C++ of README.md and docs/, word for word (code_blocks.py cuts it out): it compiles with the
+// code that a reader would put around it, and does what the page says.
 #include "support/task.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the README's reader has: a shop.
+// The surroundings of the README's examples: a shop.
 struct shop {
   std::string problem;
   fence_token order_fence{0};
@@ -103,7 +103,7 @@ TEST(readme, its_coroutine_is_granted) {
   EXPECT_GT(got.value(), 0U);
 }
 
-// The pages of the engines: servers of these names are nowhere, so they are compiled only.
+// The pages of the engines: their servers do not exist, so they are only compiled.
 [[maybe_unused]] void open_each() {
   {
 #include <docs/embedded_1.inc>

@@ -1,5 +1,5 @@
-// The C++ of docs/cpp.md, word for word (code_blocks.py cuts it out): it compiles with what a reader
-// would put around it, and does what the page says.
+// The C++ of docs/cpp.md, word for word (code_blocks.py cuts it out): it compiles with the code
+// that a reader would put around it, and does what the page says.
 #include "support/eventually.hpp"
 #include "support/task.hpp"
 
@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the page's reader has.
+// The surroundings of the page's examples.
 class cpp_page : public testing::Test {
  protected:
   int fail(const std::string& why) {
@@ -86,7 +86,7 @@ TEST_F(cpp_page, a_client_and_a_lock) {
 }
 
 TEST_F(cpp_page, two_faces) {
-  // Broken: a lease or a guard as the page shows them.
+  // Broken: a lease or a guard, used as on the page.
   const client client = client::open("memory:").value();
   mutex stock(client, "stock/42");
   shared_mutex price(client, "price/42");

@@ -11,7 +11,8 @@ namespace holdfast::test {
 namespace {
 
 TEST(breaker_store, while_it_is_open_a_waiting_caller_is_told_at_once) {
-  // Broken: every request of a web server hangs until its own time-out because the engine is gone.
+  // Broken: every request of a web server hangs until its own timeout because the engine is
+  // unreachable.
   degraded_harness world("breaker=3");
   mutex stock(world.guarded(), "stock");
   world.way().set(trouble::no_request);
@@ -70,7 +71,7 @@ TEST(breaker_store, one_lost_answer_among_many_does_not_open_it) {
 }
 
 TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
-  // Broken: requests that an engine cannot serve are taken for its silence.
+  // Broken: requests that an engine cannot serve are mistaken for silence.
   degraded_harness world("degrade=local&breaker=1");
   mutex stock(world.guarded(), "stock");
   for (int i = 0; i < 5; ++i) {
@@ -84,7 +85,8 @@ TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
 }
 
 TEST(breaker_store, one_look_at_a_time_is_made) {
-  // Broken: every thread that fails looks for itself, and a sick engine is asked ever more often.
+  // Broken: every failing thread checks the engine itself, and an overloaded engine gets ever more
+  // requests.
   degraded_harness world("breaker=1");
   world.way().set(trouble::silence);
   const int before = world.way().requests();
@@ -104,7 +106,7 @@ TEST(breaker_store, one_look_at_a_time_is_made) {
   EXPECT_LE(world.way().requests() - before, 8 + 8 * 12 + 8);
 }
 
-// A store that knows by itself what it holds and what it does not, as one with sessions.
+// A store that knows by itself what it holds and what it does not, like one with sessions.
 class knowing_store final : public stores::forwarding_store {
  public:
   using forwarding_store::forwarding_store;
@@ -123,7 +125,8 @@ class knowing_store final : public stores::forwarding_store {
 };
 
 TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
-  // Broken: an engine that is gone is never taken for gone, because something is held or was given up.
+  // Broken: an unreachable engine is never considered unreachable, because something is held or was
+  // given up.
   const auto runtime = spi::make_reactor();
   auto way = std::make_shared<lossy_store>(
       runtime, stores::open(spi::parse_url("memory:").value(), runtime).value());

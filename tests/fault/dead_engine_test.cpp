@@ -1,5 +1,6 @@
-// An engine that was never there: a port that refuses, one that says nothing, a name that does not resolve. On
-// every engine with a server a try is answered at once, and nobody waits without an end or a cause.
+// An engine that was never there: a port that refuses, one that says nothing, a name that does not
+// resolve. On every engine with a server a try is answered at once, and nobody waits without a
+// limit or without being told the cause.
 #include "support/recording_observer.hpp"
 
 #include <holdfast/holdfast.hpp>
@@ -24,10 +25,10 @@ using testing::HasSubstr;
 // libmariadb has only the number of the cause, and loses that at times.
 auto is_refusal() { return testing::AnyOf(HasSubstr("refused"), HasSubstr("Can't connect to")); }
 
-// Well below what these took, and enough for a machine that is busy.
+// Well below what these took, and enough for a busy machine.
 constexpr duration answered_within = 4s;
 
-// Nobody else's while it lives.
+// Reserved as long as it lives.
 class own_port {
  public:
   [[nodiscard]] std::string text() const { return "127.0.0.1:" + std::to_string(port_); }
@@ -111,7 +112,7 @@ class dead_engine : public ::testing::TestWithParam<dead_case> {
   }
   [[nodiscard]] std::string refusing() const { return refuses_.text(); }
 
-  // What it says, and that it says it soon.
+  // Expects this cause, and soon.
   template <class Call>
   static error refused(Call call) {
     const time_point begun = clock::now();
@@ -149,7 +150,7 @@ TEST_P(dead_engine, a_try_at_a_port_that_says_nothing_is_answered_within_the_tim
 }
 
 TEST_P(dead_engine, nobody_waits_without_an_end_for_one_that_was_never_reached) {
-  // Broken: lock() hung, without an event, for a name that was misspelt.
+  // Broken: lock() hung, without an event, for a misspelt name.
   const client a = open("no-such-host.invalid", "connect_timeout=300ms");
   mutex stock(a, "stock");
   const error why = refused([&] { return stock.acquire(); });

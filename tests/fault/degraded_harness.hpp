@@ -1,5 +1,5 @@
-// A client whose way to its engine can be cut, behind a breaker and with or without a local fallback; and
-// clients that see the engine directly.
+// A client whose connection to its engine can be cut, behind a breaker and with or without a local
+// fallback; and clients that reach the engine directly.
 #pragma once
 
 #include "stores/degraded/open_degraded.hpp"
@@ -53,7 +53,7 @@ class degraded_harness {
   // Tries until the breaker opens.
   void cut_off() {
     way_->set(trouble::no_request);
-    // A late answer would be one: the engine is back, and degraded leases are lost.
+    // A late answer would be a sign of life: the engine is back, and degraded leases are lost.
     EXPECT_TRUE(eventually([&] { return way_->under_way() == 0; }));
     mutex probe(*client_, "probe");
     EXPECT_TRUE(eventually([&] {

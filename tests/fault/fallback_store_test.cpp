@@ -1,4 +1,4 @@
-// degrade=local: what stands in for an engine that does not answer, how it shows, and how it ends.
+// degrade=local: what replaces an engine that does not answer, how it is visible, and how it ends.
 #include "fault/degraded_harness.hpp"
 #include "support/also_longer.hpp"
 
@@ -6,7 +6,8 @@ namespace holdfast::test {
 namespace {
 
 TEST(fallback_store, while_the_engine_is_gone_a_lock_of_this_process_stands_in_and_shows_it) {
-  // Broken: who asked to carry on cannot, or does not know that it is only this process's lock.
+  // Broken: a caller that asked to continue cannot, or does not know that it is only this process's
+  // lock.
   degraded_harness world("degrade=local&breaker=2");
   world.cut_off();
   mutex stock(world.guarded(), "stock");
@@ -56,7 +57,7 @@ TEST(fallback_store, one_unanswered_request_is_no_proof) {
 }
 
 TEST(fallback_store, a_degraded_lease_is_lost_when_the_engine_is_back) {
-  // Broken: beside the engine's holder somebody goes on with a lock of his own.
+  // Broken: beside the engine's holder another caller continues with a local lock.
   degraded_harness world("degrade=local&breaker=1");
   mutex stock(world.guarded(), "stock");
   const auto before = stock.acquire({.wait = 0s})->fence();
@@ -94,7 +95,7 @@ TEST(fallback_store, a_waiter_at_the_local_fallback_is_granted_by_the_engine_whe
 }
 
 TEST(fallback_store, a_waiter_at_the_engine_waits_there_again_afterwards) {
-  // Broken: an outage costs a waiter its claim, because the way back is barred by its own clean-up.
+  // Broken: an outage costs a waiter its claim, because its own clean-up blocks its return.
   degraded_harness world("degrade=local&breaker=1");
   const client other = world.direct();
   auto held = mutex(other, "stock").acquire();
@@ -103,7 +104,8 @@ TEST(fallback_store, a_waiter_at_the_engine_waits_there_again_afterwards) {
   auto waits = in_thread([&] { return stock.acquire({.wait = patience}); });
   ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
   world.cut_off();
-  // Before the other is looked at again; a client that tries while the outage is being made sure of is told so.
+  // Before the engine is checked again; a client that tries while the outage is being confirmed is
+  // told so.
   auto local = stock.acquire({.wait = 0s});
   ASSERT_TRUE(eventually([&] {
     if (!local && local.error() == errc::unavailable) local = stock.acquire({.wait = 0s});

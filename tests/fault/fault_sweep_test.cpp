@@ -1,5 +1,5 @@
 // The sweep: every verb, every kind of fault, at the first, second, ... call, until a run meets no
-// fault any more. Afterwards the outcome is right and nothing is left behind.
+// fault. Afterwards the outcome is right and nothing is left behind.
 #include "fault/scenarios.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ const fault request_faults[] = {fault::request_lost,     fault::answer_lost,  fa
                                 fault::closed_before,    fault::closed_after, fault::request_late,
                                 fault::request_very_late};
 
-// A push is lost, late or doubled.
+// A push is lost, late or duplicated.
 const fault push_faults[] = {fault::request_lost, fault::answer_late, fault::answer_lost};
 
 class fault_sweep : public ::testing::TestWithParam<scenario> {};
@@ -50,14 +50,14 @@ std::size_t sweep(const scenario& play, verb where, fault what) {
     play.run(world);
     world.expect_nothing_left();
     if (!world.fault_met()) return n - 1;
-    if (::testing::Test::HasFailure()) return n;  // the first is enough to look at
+    if (::testing::Test::HasFailure()) return n;  // one failure is enough to look at
   }
   ADD_FAILURE() << "no end of " << to_string(where);
   return call_limit;
 }
 
 TEST_P(fault_sweep, a_fault_in_any_request_costs_no_lock_and_leaves_nothing) {
-  // Broken: some lost or late message leaks a claim, loses a lease, or answers what is not so.
+  // Broken: some lost or late message leaks a claim, loses a lease, or causes a wrong answer.
   std::size_t met = 0;
   for (const verb where : requests) {
     for (const fault what : request_faults) met += sweep(GetParam(), where, what);
@@ -67,7 +67,7 @@ TEST_P(fault_sweep, a_fault_in_any_request_costs_no_lock_and_leaves_nothing) {
 }
 
 TEST_P(fault_sweep, a_fault_in_any_push_costs_no_lock_and_leaves_nothing) {
-  // Broken: a waiter sleeps because one notification was lost, or believes a late one.
+  // Broken: a waiter sleeps because one notification was lost, or trusts a late one.
   for (const fault what : push_faults) sweep(GetParam(), verb::push, what);
 }
 

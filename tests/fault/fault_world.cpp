@@ -10,7 +10,7 @@ namespace {
 
 constexpr duration slice = 100ms;
 
-// One unanswered request (a third of the ttl) and a retry: less than what a leaked lease has left.
+// One unanswered request (a third of the ttl) and a retry: less than the rest of a leaked lease.
 constexpr duration soon = 3s;
 
 // Longer than the latest of the late requests.

@@ -1,6 +1,6 @@
 // A small world on virtual time: one server (the memory engine's), one client whose n-th call
-// breaks, and two clients without faults. Watches all the while that nobody believes beside
-// another.
+// breaks, and two clients without faults. Checks throughout that no two holders are valid at
+// once.
 #pragma once
 
 #include "stores/memory/hub.hpp"
@@ -38,19 +38,19 @@ class fault_world {
   manual_runtime& runtime() { return *runtime_; }
   [[nodiscard]] bool fault_met() const { return faulty_->struck(); }
 
-  // Asks, and from then on watches what is granted.
+  // Asks, and from then on checks what is granted.
   question_ptr ask(engine_bench& who, core::request request);
   question_ptr ask(engine_bench& who) { return ask(who, brief_request()); }
 
   // Lets time pass, looking every tenth of a second.
   void pass(duration span);
-  // The same until it is so, for so long at most. False: it never was.
+  // The same until the condition holds, for at most this long. False: it never did.
   bool wait_until(const std::function<bool()>& so, duration limit);
   // Granted within the limit; else a test failure.
   void expect_granted(const question_ptr& asked, duration limit);
   // Releases, waits for the answer, and expects ok or unavailable: never "lost".
   void expect_release(const question_ptr& asked);
-  // Holds for so long, valid all the time: one fault never costs a lease.
+  // Holds for this long, valid all the time: one fault never costs a lease.
   void expect_hold(const question_ptr& asked, duration span);
 
   // The hold was changed: it excludes others than before.

@@ -1,4 +1,4 @@
-// Hazards of lost and late answers, each as it is known from the field.
+// Hazards of lost and late answers, each known from practice.
 #include "fault/fault_world.hpp"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(hazard_answers, a_release_whose_answer_was_lost_is_not_a_loss) {
 }
 
 TEST(hazard_answers, a_release_that_was_never_delivered_is_repeated) {
-  // Broken: the lock stays blocked until its ttl although its owner gave it back.
+  // Broken: the lock stays blocked until its ttl although its owner released it.
   fault_world world({verb::leave, fault::request_lost, 1});
   const auto asked = world.ask(world.troubled());
   const auto next = world.ask(world.other());

@@ -11,7 +11,7 @@
 namespace holdfast::test {
 namespace {
 
-// What a lock protects: takes a write only with a fence that is not smaller than any before.
+// What a lock protects: accepts a write only with a fence that is not smaller than any before.
 class fenced_resource {
  public:
   bool write(fence_token fence) {
@@ -56,7 +56,7 @@ class hazard_time : public ::testing::Test {
 };
 
 TEST_F(hazard_time, a_holder_stopped_past_its_lease_knows_it_at_the_first_look) {
-  // Broken: a garbage collection, a swapped or suspended machine makes two holders.
+  // Broken: a garbage collection, or a swapping or suspended machine, causes two holders.
   const auto stopped = first.ask(short_request(1s));
   ASSERT_TRUE(stopped->granted);
   const std::stop_token lost = stopped->granted->lost();
@@ -73,7 +73,7 @@ TEST_F(hazard_time, a_holder_stopped_past_its_lease_knows_it_at_the_first_look) 
 }
 
 TEST_F(hazard_time, a_stopped_holders_write_is_refused_by_its_fence) {
-  // Broken: the write of a holder that was stopped between its look and its effect goes through;
+  // Broken: the write of a holder that was stopped between its check and its effect goes through;
   // nothing on the client can prevent that, only the fence.
   const auto stopped = first.ask(short_request(1s));
   ASSERT_TRUE(stopped->granted && stopped->granted->valid());  // the look
@@ -86,7 +86,7 @@ TEST_F(hazard_time, a_stopped_holders_write_is_refused_by_its_fence) {
 }
 
 TEST_F(hazard_time, a_waiter_stopped_across_its_grant_does_not_believe_it) {
-  // Broken: the push lies in the socket while its process is stopped, and is believed when read,
+  // Broken: the push stays in the socket while its process is stopped, and is trusted when read,
   // beside the next holder.
   auto holder = second.ask(short_request(1s));
   const auto stopped = first.ask(short_request(30s));

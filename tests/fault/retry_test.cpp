@@ -1,4 +1,5 @@
-// One retry policy for all that a client asks for: claims that have none of their own, and latches.
+// One retry policy for everything that a client requests: claims that have none of their own, and
+// latches.
 #include "stores/table.hpp"
 #include "support/eventually.hpp"
 #include "support/lossy_store.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A client with such a policy, on a way that can be disturbed.
+// A client with this policy, on a connection that can be disturbed.
 class retrying {
  public:
   explicit retrying(const retry_policy& retry) {
@@ -38,7 +39,7 @@ class retrying {
 };
 
 TEST(retry, a_lock_without_a_policy_takes_that_of_its_client) {
-  // Broken: one object for everything has to be given to every lock.
+  // Broken: a policy for everything must be passed to every lock.
   const retrying world(retry_policy::for_at_most(200ms));
   mutex stock = world.stock({.ttl = 900ms});
   mutex patient = world.stock({.ttl = 900ms, .retry = retry_policy{}});
@@ -53,7 +54,7 @@ TEST(retry, a_lock_without_a_policy_takes_that_of_its_client) {
 }
 
 TEST(retry, a_release_takes_the_pauses_of_the_client) {
-  // Broken: one object for acquiring and another pace for giving back.
+  // Broken: the policy governs acquiring, but releases have another pace.
   const retrying world(retry_policy::exponential(1ms, 2ms));
   mutex stock = world.stock();
   auto held = stock.acquire();
@@ -77,7 +78,7 @@ TEST(retry, a_latch_is_changed_with_so_many_attempts) {
 }
 
 TEST(retry, a_latch_is_changed_within_so_much_time) {
-  // Broken: a policy of a moment lets a caller hang until the latch's own limit.
+  // Broken: with a short policy a caller hangs until the latch's own limit.
   const retrying world(retry_policy::for_at_most(200ms));
   world.way().set(trouble::silence);
   const time_point before = clock::now();
@@ -86,7 +87,7 @@ TEST(retry, a_latch_is_changed_within_so_much_time) {
 }
 
 TEST(retry, a_wait_for_a_latch_gives_up_after_so_many_failed_looks) {
-  // Broken: a caller that asked to be told of an outage waits through it.
+  // Broken: a caller that asked to be notified of an outage waits through it.
   const retrying world({.attempts = 4, .first = 1ms, .limit = 2ms});
   world.way().set(trouble::no_request);
   const time_point before = clock::now();

@@ -8,11 +8,11 @@ namespace holdfast::test {
 
 namespace {
 
-// An unanswered request costs a third of the ttl, an offer that was not heard of two seconds, a
-// re-check one: any single fault is over after this.
+// An unanswered request costs a third of the ttl, a lost offer two seconds, a re-check one: any
+// single fault is over after this.
 constexpr duration recovery = 6s;
 
-// The next one gets the lock, and soon.
+// The next waiter gets the lock, and soon.
 void expect_free_for_others(fault_world& world) {
   auto next = world.ask(world.third());
   world.expect_granted(next, recovery);
@@ -185,7 +185,7 @@ void changing(fault_world& world) {
   world.expect_hold(writer, 3s);
   EXPECT_EQ(reader->state(), "waiting");
 
-  world.becomes(writer, spi::mode::shared);  // from when it is asked for
+  world.becomes(writer, spi::mode::shared);  // from the moment it is requested
   EXPECT_TRUE(change_until_answered(world, writer, spi::mode::shared).has_value());
   world.expect_granted(reader, recovery);
   const auto beside = change_until_answered(world, writer, spi::mode::exclusive);
@@ -260,7 +260,7 @@ void handing_off(fault_world& world) {
   ASSERT_TRUE(world.wait_until([&] { return given.has_value(); }, recovery));
   if (!*given) {
     EXPECT_EQ(given->error(), errc::unavailable) << given->error().message();
-    world.expect_granted(waiter, recovery);  // it was left behind by nobody
+    world.expect_granted(waiter, recovery);  // nothing was left in its way
     world.expect_release(waiter);
     return;
   }

@@ -1,5 +1,5 @@
-// What a client does while its n-th call breaks: each scenario says what must come of it all the
-// same.
+// What a client does while its n-th call breaks: each scenario checks the outcome that it must have
+// regardless.
 #pragma once
 
 #include "fault/fault_world.hpp"
@@ -13,11 +13,11 @@ struct scenario {
   void (*run)(fault_world& world);
 };
 
-// Acquire a free lock, keep it over several renewals, release it; then others get it.
+// Acquire a free lock, keep it for several renewals, release it; then others get it.
 void alone(fault_world& world);
 // Wait for a holder, be handed the lock, keep it, release it.
 void waiting(fault_world& world);
-// The same in the server's order, with others before and behind.
+// The same in the server's order, with other waiters before and behind.
 void fair_line(fault_world& world);
 // Hold while another waits; it gets the lock.
 void holding(fault_world& world);

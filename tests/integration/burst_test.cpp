@@ -1,4 +1,4 @@
-// One client asks for thousands of locks at once. What it was granted it keeps.
+// One client asks for thousands of locks at once. It keeps what it was granted.
 #include "support/also_longer.hpp"
 #include "support/eventually.hpp"
 #include "support/mariadb_server.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What has come so far. Thread-safe.
+// The answers so far. Thread-safe.
 class burst_answers {
  public:
   void take(result<lease> answer) {
@@ -59,7 +59,7 @@ class burst_answers {
   std::atomic<std::size_t> count_{0};
 };
 
-// `ask` is given the client, which one of them it is, and what to call.
+// `ask` gets the client, its index, and the callback.
 template <class Ask>
 testing::AssertionResult burst(const std::string& url, std::size_t many, duration ttl, Ask ask) {
   auto opened = client::open(url);
@@ -88,7 +88,7 @@ testing::AssertionResult burst(const std::string& url, std::size_t many, duratio
 
 testing::AssertionResult many_names(const std::string& url, std::size_t many) {
   return also_longer(3s, [&](duration ttl) {
-    // Other names each time: what a slow machine has not given back is in nobody's way.
+    // Other names each time: what a slow machine has not released yet blocks nobody.
     const std::string names = "burst/" + std::to_string(ttl.count()) + "/";
     return burst(url, many, ttl, [&](const client& from, std::size_t i, auto done) {
       mutex(from, names + std::to_string(i), {.ttl = ttl}).async_acquire({.wait = 2min}, {}, done);
@@ -143,8 +143,8 @@ TEST(bursts, of_names_on_zookeeper_lose_no_lease) {
 }
 
 TEST(bursts, of_readers_on_zookeeper_lose_no_lease) {
-  // Broken: every one of thousands of readers lists all others whenever one comes, and the session
-  // is not proven in time.
+  // Broken: each of thousands of readers lists all others whenever one arrives, and the session is
+  // not confirmed in time.
   const shared_zookeeper server = use_shared_zookeeper();
   EXPECT_TRUE(many_readers("zookeeper://" + server.hosts + fresh_chroot(), 3'000));
 }

@@ -1,4 +1,5 @@
-// The client of etcd against servers that say goodbye, nothing, nonsense, or are cut off from the others.
+// The client of etcd against servers that say goodbye, say nothing, talk nonsense, or are cut off
+// from the others.
 #ifdef HOLDFAST_WITH_ETCD
 #include "net/connector.hpp"
 #include "stores/etcd/lease_keeper.hpp"
@@ -39,7 +40,7 @@ std::string header_body(std::uint64_t term = 2) {
   return body;
 }
 
-// The number by which a watch is asked for; 0: it is a cancellation.
+// The id with which a watch is requested; 0: it is a cancellation.
 std::int64_t wire_in(const std::string& body) {
   etcd::proto_reader outer(body);
   etcd::proto_field one;
@@ -91,7 +92,7 @@ class etcd_channel : public testing::Test {
     hubs_.push_back(std::make_shared<etcd::watch_hub>(reactor_, way, net::backoff_limits{}));
     return hubs_.back();
   }
-  // Counts how often its watch was there.
+  // Counts how often its watch was established.
   etcd::watch_hub::watch_id watch(const std::shared_ptr<etcd::watch_hub>& hub,
                                   std::atomic<int>& created) {
     return hub->add({"a"}, etcd::watch_filter::none, [&created](const etcd::watch_news& news) {
@@ -112,7 +113,7 @@ class etcd_channel : public testing::Test {
 };
 
 TEST_F(etcd_channel, a_connection_that_was_closed_while_sending_is_replaced) {
-  // Broken: a server that shuts down in an orderly way costs calls that were never sent.
+  // Broken: a server that shuts down gracefully fails calls that were never sent.
   fake_etcd server([](fake_etcd& self, const request& what) {
     if (asks_for(what, method::watch)) {
       self.say(what, watch_said(wire_in(what.body), true, false));
@@ -132,7 +133,7 @@ TEST_F(etcd_channel, a_connection_that_was_closed_while_sending_is_replaced) {
 }
 
 TEST_F(etcd_channel, a_stream_that_a_leaving_connection_refuses_begins_on_the_next) {
-  // Broken: what it was to say is lost, or the program crashes.
+  // Broken: its message is lost, or the program crashes.
   fake_etcd server([](fake_etcd& self, const request& what) {
     if (asks_for(what, method::status)) {  // stays open, so that the connection does
       if (what.connection == 1) return self.say_goodbye(what);
@@ -181,7 +182,7 @@ TEST_F(etcd_channel, a_member_without_a_leader_is_left) {
 }
 
 TEST_F(etcd_channel, a_token_from_before_the_rights_were_changed_is_renewed) {
-  // Broken: after a change of somebody's rights every call fails until the connection breaks.
+  // Broken: after a change of permissions every call fails until the connection breaks.
   std::atomic<int> logins{0};
   fake_etcd server([&](fake_etcd& self, const request& what) {
     if (asks_for(what, method::authenticate)) {
@@ -201,7 +202,7 @@ TEST_F(etcd_channel, a_token_from_before_the_rights_were_changed_is_renewed) {
 }
 
 TEST_F(etcd_channel, a_compacted_watch_begins_again_by_another_number) {
-  // Broken: the server knows the number still and refuses it, and the watch is never there again.
+  // Broken: the server still knows the id and refuses it, and the watch is never established again.
   std::set<std::int64_t> known;
   fake_etcd server([&](fake_etcd& self, const request& what) {
     if (!asks_for(what, method::watch)) return self.answer(what, header_body());
@@ -217,7 +218,7 @@ TEST_F(etcd_channel, a_compacted_watch_begins_again_by_another_number) {
 }
 
 TEST_F(etcd_channel, a_watch_that_an_expired_token_is_denied_comes_with_the_next_token) {
-  // Broken: after an idle while every new watch of the client is refused for good.
+  // Broken: after an idle period every new watch of the client is refused permanently.
   std::atomic<int> logins{0};
   std::atomic<bool> expired{false};
   fake_etcd server([&](fake_etcd& self, const request& what) {
@@ -242,7 +243,7 @@ TEST_F(etcd_channel, a_watch_that_an_expired_token_is_denied_comes_with_the_next
 }
 
 TEST_F(etcd_channel, an_event_that_cannot_be_read_is_not_passed_over) {
-  // Broken: what it told is missed, and somebody waits for it.
+  // Broken: its event is missed, and a waiter never learns of it.
   fake_etcd server([](fake_etcd& self, const request& what) {
     if (!asks_for(what, method::watch)) return self.answer(what, header_body());
     const std::int64_t wire = wire_in(what.body);
@@ -256,7 +257,7 @@ TEST_F(etcd_channel, an_event_that_cannot_be_read_is_not_passed_over) {
 }
 
 TEST_F(etcd_channel, a_watch_on_a_member_that_falls_silent_moves_on) {
-  // Broken: of a member that has died nothing is heard, forever.
+  // Broken: the watch waits forever for a member that has died.
   fake_etcd server([](fake_etcd& self, const request& what) {
     if (asks_for(what, method::watch)) {
       return self.say(what, watch_said(wire_in(what.body), true, false));
@@ -269,7 +270,7 @@ TEST_F(etcd_channel, a_watch_on_a_member_that_falls_silent_moves_on) {
 }
 
 TEST_F(etcd_channel, nonsense_is_an_error_and_the_next_call_is_answered) {
-  // Broken: a broken server costs memory, or a crash, or is believed.
+  // Broken: a broken server exhausts memory, causes a crash, or is trusted.
   const std::vector<std::string> said{
       std::string("\0\xff\xff\xff\xff", 5),     // a message of 4 GiB
       std::string("\1\0\0\0\1x", 6),            // compressed
@@ -301,7 +302,7 @@ etcd::flow lease_into(std::shared_ptr<etcd::lease_keeper> keeper, time_point unt
 }
 
 TEST_F(etcd_channel, a_caller_with_time_gets_a_lease_though_another_had_none) {
-  // Broken: one short call fails everybody who waits for the same lease.
+  // Broken: one short call fails all callers that wait for the same lease.
   std::atomic<int> asked{0};
   fake_etcd server([&](fake_etcd& self, const request& what) {
     if (!asks_for(what, method::lease_grant)) return self.answer(what, header_body());

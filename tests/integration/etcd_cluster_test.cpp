@@ -1,4 +1,4 @@
-// Three members of etcd, of which the leader dies or is stopped, or which do not hear of each other.
+// Three members of etcd: the leader dies or is stopped, or the members are cut off from each other.
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
 #include "support/etcd_server.hpp"
@@ -18,7 +18,7 @@ class etcd_ensemble : public testing::Test {
 };
 
 TEST_F(etcd_ensemble, a_lease_outlives_the_leader) {
-  // Broken: the death of one member costs locks, or nobody is granted any more.
+  // Broken: the death of one member costs locks, or nothing is granted any more.
   const client a = open();
   const client b = open();
   auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
@@ -35,7 +35,7 @@ TEST_F(etcd_ensemble, a_lease_outlives_the_leader) {
 }
 
 TEST_F(etcd_ensemble, a_paused_leader_confirms_no_lease) {
-  // Broken: its clients count on answers that it gave as one who leads no more.
+  // Broken: its clients rely on answers that it gave after it had lost the leadership.
   const client a = open();
   const client b = open();
   auto held = mutex(a, "stock", {.ttl = 5s}).acquire({.wait = patience});

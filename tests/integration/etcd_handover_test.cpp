@@ -1,4 +1,4 @@
-// Leases that move between processes by etcd, when the network loses what one of them asks or is answered.
+// Leases that move between processes on etcd, when the network loses a request or an answer.
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
 #include "support/etcd_server.hpp"
@@ -17,8 +17,8 @@ using testing::Not;
 
 constexpr duration moving_ttl = 4s;
 
-// `far` reaches the server, `near` does so through a proxy. What keeps near's lease alive: a lock of that ttl that it
-// holds throughout.
+// `far` reaches the server directly, `near` through a proxy. A lock with that ttl, held throughout,
+// keeps near's lease alive.
 class etcd_handover : public testing::Test {
  protected:
   [[nodiscard]] static client open(std::uint16_t port) {
@@ -27,13 +27,13 @@ class etcd_handover : public testing::Test {
   [[nodiscard]] static lease take(const client& from, const std::string& name) {
     return mutex(from, name, {.ttl = moving_ttl}).acquire({.wait = patience}).value();
   }
-  // Also if somebody had it until now: nothing is left of that when its time is over.
+  // Even if somebody had it until now: nothing is left of that when its time is over.
   void expect_free(const std::string& name, fence_token after) const {
     const auto next = mutex(far_, name).acquire({.wait = patience});
     ASSERT_THAT(next, succeeds()) << name;
     EXPECT_GT(next->fence(), after) << name;
   }
-  // Whatever the network does: one has it, or it ends.
+  // Whatever the network does: one process has it, or it ends.
   void detach_with_trouble(way which, std::size_t nth);
   void adopt_with_trouble(way which, std::size_t nth);
   void adopt_too_late(const client& near, fault_proxy& another, const std::string& name);
@@ -106,7 +106,8 @@ void etcd_handover::adopt_with_trouble(way which, std::size_t nth) {
 constexpr std::size_t pieces_of_a_call = 6;
 
 TEST_F(etcd_handover, a_lost_request_or_answer_of_a_detach_leaves_one_owner_or_none) {
-  // Broken: the lease is two's, or nobody's and held for as long as the process lives.
+  // Broken: the lease belongs to two processes, or to nobody and is held for as long as the process
+  // lives.
   for (const way which : {way::to_server, way::to_client}) {
     for (std::size_t nth = 1; nth <= pieces_of_a_call; ++nth) detach_with_trouble(which, nth);
   }
@@ -119,7 +120,8 @@ TEST_F(etcd_handover, a_lost_request_or_answer_of_an_adoption_leaves_one_owner_o
   }
 }
 
-// The answer to its look is on its way when what it asks next is held back, until the release has gone by another way.
+// The answer to its look is in flight when its next request is held back, until the release has
+// been sent on another connection.
 void etcd_handover::adopt_too_late(const client& near, fault_proxy& another,
                                    const std::string& name) {
   lease held = take(far_, name);
@@ -168,7 +170,7 @@ TEST_F(etcd_handover, an_adoption_that_arrives_after_it_was_given_up_takes_nothi
 }
 
 TEST_F(etcd_handover, the_key_keeps_its_revision_and_says_whose_it_is) {
-  // Broken: others' clients see a place in line that was lost, or the token in plain sight.
+  // Broken: other clients see a lost place in the queue, or the token in plain text.
   lease held = take(far_, "stock");
   const auto keys = [&] {
     return server_->ctl({"get", "--prefix", "shop/stock/", "-w", "fields"});

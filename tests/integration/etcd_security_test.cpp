@@ -11,7 +11,7 @@ namespace holdfast::test {
 namespace {
 
 TEST(etcd_login, a_user_logs_in_and_stays_so_when_its_token_expires) {
-  // Broken: a password does nothing, or holds end with the token.
+  // Broken: a password has no effect, or holds end with the token.
   const auto server =
       start_etcd({.arguments = {"--auth-token-ttl", "2"}, .admin = {}, .tls = false});
   server->ctl({"user", "add", "root:secret"});
@@ -47,7 +47,7 @@ TEST(etcd_login, a_user_logs_in_and_stays_so_when_its_token_expires) {
 }
 
 TEST(etcd_tls, chain_name_and_client_are_checked) {
-  // Broken: anybody in between reads and writes locks, or etcds:// does not work.
+  // Broken: a man in the middle reads and writes locks, or etcds:// does not work.
   tls_files files;
   const auto ours = files.signed_for("DNS:localhost,IP:127.0.0.1");
   const auto client_pair = files.signed_for("DNS:client");

@@ -48,7 +48,7 @@ TEST_F(etcd_session, a_key_is_where_etcdctl_and_go_look_for_it) {
 }
 
 TEST_F(etcd_session, a_lease_that_is_revoked_from_outside_ends_ours) {
-  // Broken: somebody frees the lock, and its holder goes on.
+  // Broken: somebody frees the lock, and its holder continues.
   const client a = open();
   auto held = mutex(a, "stock", {.ttl = 30s}).acquire();
   ASSERT_THAT(held, succeeds());
@@ -61,7 +61,7 @@ TEST_F(etcd_session, a_lease_that_is_revoked_from_outside_ends_ours) {
 }
 
 TEST_F(etcd_session, a_waiter_whose_key_is_removed_queues_again) {
-  // Broken: it waits forever behind a place that it has not got.
+  // Broken: it waits forever for a place in the queue that it does not have.
   const client a = open();
   const client b = open();
   auto held = mutex(a, "stock").acquire();
@@ -80,7 +80,7 @@ TEST_F(etcd_session, a_waiter_whose_key_is_removed_queues_again) {
 }
 
 TEST_F(etcd_session, a_restart_of_the_server_is_not_a_loss) {
-  // Broken: a member that is restarted costs all locks, or wakes nobody afterwards.
+  // Broken: the restart of a member costs all locks, or nobody is woken afterwards.
   const client a = open();
   const client b = open();
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
@@ -99,7 +99,7 @@ TEST_F(etcd_session, a_restart_of_the_server_is_not_a_loss) {
 }
 
 TEST_F(etcd_session, a_restored_snapshot_ends_what_came_after_it_and_nothing_else) {
-  // Broken: a holder of whom the cluster knows nothing any more goes on.
+  // Broken: a holder that the cluster no longer knows continues.
   const client a = open();
   auto before = mutex(a, "before", {.ttl = 60s}).acquire();
   ASSERT_THAT(before, succeeds());
@@ -191,7 +191,8 @@ TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {
 }
 
 TEST_F(etcd_session, a_try_is_refused_in_a_cluster_that_was_restored_to_an_earlier_state) {
-  // Broken: its revisions are earlier than that of our last release, and the try looked until its time was up.
+  // Broken: its revisions are earlier than that of our last release, and the try kept looking until
+  // its time was up.
   const client a = open();
   const client b = open();
   const std::string snapshot = (server_->folder() / "snapshot").string();
@@ -221,8 +222,8 @@ TEST_F(etcd_session, a_try_after_a_release_is_not_refused_because_of_it) {
 }
 
 TEST_F(etcd_session, a_lock_that_is_taken_again_has_the_key_that_it_had) {
-  // Broken: etcd keeps deleted keys until it is compacted and passes them at every look, so that each grant made the
-  // next one dearer.
+  // Broken: etcd keeps deleted keys until it is compacted and scans them at every look, so that
+  // each grant made the next one more expensive.
   const client a = open();
   std::set<std::string> keys;
   for (int i = 0; i < 5; ++i) {
@@ -239,7 +240,8 @@ TEST_F(etcd_session, a_lock_that_is_taken_again_has_the_key_that_it_had) {
 }
 
 TEST_F(etcd_session, a_waiter_that_queues_again_is_woken_by_the_existing_watch) {
-  // Broken: what happened to the key before its watch was used again is not told to the one who uses it.
+  // Broken: what happened to the key before its watch was reused is not reported to the new user of
+  // the watch.
   const auto reactor = spi::make_reactor();
   const net::network net = net::make_network(reactor);
   etcd::server_options options;

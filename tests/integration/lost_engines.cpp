@@ -11,7 +11,7 @@ namespace {
 
 #ifdef HOLDFAST_WITH_REDIS
 struct own_redis {
-  // On disk before it is answered: who is killed comes back with what it knew.
+  // On disk before it is answered: a killed server comes back with what it knew.
   redis_server server{
       {.tls = false, .arguments = {"--appendonly", "yes", "--appendfsync", "always"}, .admin = {}}};
 };

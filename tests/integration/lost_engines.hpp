@@ -1,4 +1,4 @@
-// Real engines that can be lost and given back, each in its way: ended, stopped, cut off.
+// Real engines that can be lost and restored, each in its own way: ended, stopped, cut off.
 #pragma once
 
 #include "contract/contract.hpp"
@@ -14,8 +14,8 @@
 
 namespace holdfast::test {
 
-// Not thread-safe. Behind a proxy, by which it is lost unless a subclass knows another way. What it held
-// before it was lost it holds afterwards.
+// Not thread-safe. Behind a proxy, which makes it unreachable unless a subclass has another way.
+// What it held before the loss, it holds afterwards.
 class lost_engine {
  public:
   explicit lost_engine(std::uint16_t port) : proxy_(port) {}
@@ -52,7 +52,7 @@ struct way_to_lose {
 };
 
 const std::vector<way_to_lose>& ways_to_lose();
-// One of each engine: what their proxies do to them is all the same to the ways above.
+// One of each engine: the ways above work the same with any of their proxies.
 const std::vector<way_to_lose>& engines_behind_proxies();
 
 }  // namespace holdfast::test

@@ -8,13 +8,13 @@
 namespace holdfast::test {
 namespace {
 
-// Short enough for a silent engine to be found out soon: a request waits a third of it. An engine that
-// does not answer within that is lost, and rightly so: then a longer one decides.
+// Short enough to detect a silent engine soon: a request waits a third of it. An engine that does
+// not answer within that is rightly considered lost: then a longer one decides.
 constexpr duration short_ttl = 1500ms;
 
 class lost_engines : public testing::TestWithParam<way_to_lose> {
  protected:
-  // From now on seen() and nothing_seen() are of this one.
+  // From now on seen() and nothing_seen() refer to this one.
   [[nodiscard]] client open(const std::string& url_options) {
     seen_ = std::make_shared<recording_observer>();
     client_options options;
@@ -43,7 +43,8 @@ INSTANTIATE_TEST_SUITE_P(on, proxied_engines, testing::ValuesIn(engines_behind_p
                          [](const auto& each) { return each.param.name; });
 
 TEST_P(lost_engines, a_local_fallback_shows_itself_and_ends_when_the_engine_is_back) {
-  // Broken: who asked to carry on cannot, does not know it, or carries on beside the engine's holder.
+  // Broken: a caller that asked to continue cannot, does not know it, or continues beside the
+  // engine's holder.
   EXPECT_TRUE(also_longer(short_ttl, [&](duration ttl) {
     const client a = open("degrade=local&breaker=2");
     auto kept = mutex(a, "before", {.ttl = ttl}).acquire({.wait = patience});
@@ -86,7 +87,7 @@ TEST_P(lost_engines, without_a_local_fallback_a_waiter_is_refused_at_once) {
   // Broken: threads pile up behind a dead engine, or somebody has to restart the program after it.
   const client a = open("breaker=1");
   mutex stock(a, "stock", {.ttl = short_ttl});
-  // With this breaker one answer that is late is an outage, for which nobody waits.
+  // With this breaker a single late answer is an outage, through which nobody waits.
   const auto is_granted = [&] {
     return eventually([&] { return stock.acquire({.wait = patience}).has_value(); });
   };
@@ -107,7 +108,8 @@ TEST_P(lost_engines, without_a_local_fallback_a_waiter_is_refused_at_once) {
 }
 
 TEST_P(lost_engines, a_held_lock_is_no_outage_and_outlives_one) {
-  // Broken: contention is degraded, or an outage gives a lock away that is held at the engine.
+  // Broken: contention is treated as an outage, or an outage gives away a lock that is held at the
+  // engine.
   const client other = open_plain();
   auto held = mutex(other, "stock", {.ttl = 4 * patience}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
@@ -159,7 +161,7 @@ TEST_P(proxied_engines, a_slow_engine_is_not_a_lost_one) {
 }
 
 TEST_P(proxied_engines, connections_are_made_again_at_the_pace_that_was_asked_for) {
-  // Broken: the one retry policy that a user gives is not that of connections.
+  // Broken: the retry policy that a user sets does not apply to connections.
   client_options options;
   options.retry = retry_policy::exponential(2ms, 10ms);
   const client a = client::open(engine().url(), options).value();

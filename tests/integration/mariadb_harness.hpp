@@ -1,4 +1,4 @@
-// Clients of a real MariaDB server, and ways to be in their way.
+// Clients of a real MariaDB server, and ways to disturb them.
 #pragma once
 
 #include "integration/sql_harness.hpp"

@@ -34,7 +34,7 @@ class mariadb_rules : public sql_rules {
     // A clock that the test sets.
     server_.ask("CREATE OR REPLACE PROCEDURE " + prefix_ + "clock_3(OUT t BIGINT) SET t = @hf_now");
     server_.ask("CALL " + prefix_ + "prepare_3()");
-    // Who holds these locks is told something; it never sleeps, so it is never killed.
+    // The holder of these locks gets a message; it never sleeps, so it is never killed.
     for (std::uint64_t process = 1; process <= 3; ++process) {
       listener_.ask("SELECT GET_LOCK('hf_" + sql_process_name(process) + "', 0)");
     }
@@ -56,7 +56,7 @@ class mariadb_rules : public sql_rules {
   }
   sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
                   const std::string& process) override {
-    std::map<std::string, std::string> lines;  // by whose it is
+    std::map<std::string, std::string> lines;  // by owner
     for (const std::string& line :
          call(now, statement::renew, engine_.renewal_arguments(claims, process))) {
       const std::size_t space = line.find(' ');
@@ -121,7 +121,7 @@ class mariadb_rules : public sql_rules {
     return with;
   }
 
-  // Whether the fast path was one.
+  // Whether the fast path was taken.
   bool by_fast_path(time now, const std::string& statement) {
     if (statement.empty()) return false;
     const auto seconds = std::chrono::floor<std::chrono::seconds>(now);

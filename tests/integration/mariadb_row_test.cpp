@@ -1,5 +1,5 @@
-// strategy=row: a row's lock in a transaction that stays open. What it is to callers' own transactions, and
-// that connections are bounded.
+// strategy=row: a row's lock in a transaction that stays open. How it interacts with callers' own
+// transactions, and that connections are bounded.
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
@@ -39,7 +39,8 @@ class mariadb_row_locks : public testing::Test {
 };
 
 TEST_F(mariadb_row_locks, callers_own_transactions_and_holds_exclude_each_other) {
-  // Broken: a service that locks in its transaction, and a job that holds the same name, work at once.
+  // Broken: a service that locks in its transaction, and a job that holds the same name, work at
+  // the same time.
   auto held = mutex(a_, "stock").acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   auto own = caller();
@@ -64,7 +65,7 @@ TEST_F(mariadb_row_locks, callers_own_transactions_and_holds_exclude_each_other)
 }
 
 TEST_F(mariadb_row_locks, a_wait_is_limited_and_leaves_the_settings_alone) {
-  // Broken: a call without an end, or statements of the caller that time out for our reasons.
+  // Broken: a call that never ends, or statements of the caller that time out because of us.
   ASSERT_THAT(mutex(a_, "made").acquire({.wait = patience}), succeeds());
   auto first = caller();
   auto second = caller();
@@ -121,7 +122,7 @@ TEST_F(mariadb_row_locks, a_negative_wait_is_a_try) {
 }
 
 TEST_F(mariadb_row_locks, what_cannot_work_is_refused) {
-  // Broken: a lock that ends at once, or sees the past.
+  // Broken: a lock that ends at once, or whose transaction sees outdated data.
   auto own = caller();
   EXPECT_THAT(in_transaction(own, "stock"), fails_with(errc::invalid));
   EXPECT_THAT(lock_in_transaction(nullptr, "stock", options_), fails_with(errc::invalid));
@@ -140,7 +141,7 @@ TEST_F(mariadb_row_locks, what_cannot_work_is_refused) {
 }
 
 TEST_F(mariadb_row_locks, connections_are_bounded) {
-  // Broken: each lock more takes one of the server's connections, until none is left (H78).
+  // Broken: each additional lock takes one of the server's connections, until none is left (H78).
   const client few = open_client(url_ + "&connections=2");
   const auto first = mutex(few, "n/1").acquire({.wait = patience});
   const auto second = mutex(few, "n/2").acquire({.wait = patience});
@@ -151,13 +152,13 @@ TEST_F(mariadb_row_locks, connections_are_bounded) {
 }
 
 TEST_F(mariadb_row_locks, a_transaction_that_the_server_has_ended_holds_nothing) {
-  // Broken: the row is free, and its holder goes on for a ttl.
+  // Broken: the row is free, and its holder continues for a ttl.
   const client b = open_client(url_);
   const auto held = mutex(a_, "stock", {.ttl = 3s}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
-  // Somebody tidies up: the next sign of life finds that nobody knows of the hold any more.
+  // An administrator deletes rows: the next heartbeat finds that the hold is no longer known.
   admin_of(shared_mariadb()).ask("DELETE FROM " + prefix_ + "holds");
   ASSERT_TRUE(told.wait());
   EXPECT_FALSE(held->valid());

@@ -1,4 +1,5 @@
-// How the tables come into the server, who may, which servers will not do, and how a URL is read.
+// How the tables are created, who may create them, which servers are refused, and how a URL is
+// read.
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
@@ -43,7 +44,7 @@ TEST(mariadb_schema, fifty_first_clients_make_it_once) {
 }
 
 TEST(mariadb_schema, a_user_that_may_not_create_learns_what_to_run) {
-  // Broken: locks need the rights of an administrator, and doctor's script does not cure.
+  // Broken: locks need the rights of an administrator, and doctor's script does not help.
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());
   admin.ask("CREATE OR REPLACE USER plain@'%'");
@@ -70,8 +71,8 @@ TEST(mariadb_schema, a_user_that_may_not_create_learns_what_to_run) {
 }
 
 TEST(mariadb_schema, a_crashed_observer_slows_nobody_down) {
-  // Broken: one crashed observer, after which every lock of the database takes the long way, until a name is used for
-  // the first time.
+  // Broken: after one crashed observer, every lock of the database takes the slow path until a name
+  // is used for the first time.
   for (const char* strategy : {"lease", "session"}) {
     const std::string prefix = fresh_prefix();
     auto admin = admin_of(shared_mariadb());
@@ -243,7 +244,7 @@ TEST(mariadb_schema, what_a_session_begins_with_does_not_matter) {
 }
 
 TEST(mariadb_schema, a_wrong_password_is_denied_and_not_repeated) {
-  // Broken: a secret in a log (S1); a password file that is not read.
+  // Broken: a secret in a log (S1); a password file that is ignored.
   auto admin = admin_of(shared_mariadb());
   admin.ask("CREATE OR REPLACE USER shop@'%' IDENTIFIED BY 'right-one'");
   admin.ask("GRANT ALL ON locks.* TO shop@'%'");
@@ -281,7 +282,7 @@ TEST(mariadb_schema, a_url_is_read_strictly) {
   const auto mode = [](const char* text) {
     return mariadb::options_from(spi::parse_url(text).value()).value().tls;
   };
-  // Broken: a host elsewhere that anybody in between can be (S4).
+  // Broken: a remote host that a man in the middle can impersonate (S4).
   EXPECT_EQ(mode("mariadb://db.example/locks"), mariadb::tls_mode::verified);
   EXPECT_EQ(mode("mysql://127.0.0.1,db.example/locks"), mariadb::tls_mode::verified);
   EXPECT_EQ(mode("mariadb://db.example/locks?ssl_mode=disabled"), mariadb::tls_mode::disabled);
@@ -289,7 +290,7 @@ TEST(mariadb_schema, a_url_is_read_strictly) {
 }
 
 TEST(mariadb_schema, doctor_warns_of_what_forgets) {
-  // Broken: a server that forgets locks in a crash passes, or false alarms.
+  // Broken: a server that forgets locks in a crash passes, or doctor gives false alarms.
   const auto state = [](const std::vector<std::string>& facts, const std::string& name) {
     const auto options = std::make_shared<const mariadb::server_options>();
     const auto all = mariadb::engine(options).examined(facts, true);

@@ -1,5 +1,5 @@
-// strategy=session: named locks of one connection. What they are to the server and to other programs, and
-// that none is left behind by a call that failed.
+// strategy=session: named locks of one connection. How the server and other programs see them, and
+// that a failed call leaves none behind.
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 class mariadb_session_locks : public testing::Test {
  protected:
-  // The server's lock, as docs/formats/sql.md says it, not as the procedure does.
+  // The server's lock, as documented in docs/formats/sql.md, not as the procedure computes it.
   [[nodiscard]] std::string lock_of(const std::string& name) const {
     return "CONCAT('hfl_', LEFT(SHA2('locks." + prefix_ + "/" + name + "', 256), 48))";
   }
@@ -51,7 +51,7 @@ TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_res
   ASSERT_THAT(refused, fails_with(errc::unsupported));
   EXPECT_THAT(refused.error().detail,
               testing::HasSubstr("KILL " + admin.ask("SELECT CONNECTION_ID()").front()));
-  // Nobody tells us when it is free: found by looking.
+  // Nobody notifies us when it is free: found by polling.
   reply<lease> waits;
   mutex(a, "stock").async_acquire({.wait = patience}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
@@ -60,7 +60,7 @@ TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_res
 }
 
 TEST_F(mariadb_session_locks, the_first_behind_a_session_outside_looks_often) {
-  // Broken: a release of another program is noticed up to a second later.
+  // Broken: another program's release is noticed up to a second late.
   auto admin = admin_of(troubled_mariadb());
   EXPECT_THAT(mutex(open_client(url_), "often").acquire({.wait = patience}), succeeds());
   ASSERT_TRUE(eventually(
@@ -71,8 +71,8 @@ TEST_F(mariadb_session_locks, the_first_behind_a_session_outside_looks_often) {
 }
 
 TEST_F(mariadb_session_locks, a_row_of_an_earlier_connection_of_the_same_number_is_in_nobodys_way) {
-  // Broken: a restarted server counts its connections from 1 again, and a client that gets a dead holder's number
-  // takes its row for one of its own, and waits for itself.
+  // Broken: a restarted server numbers its connections from 1 again, and a client that gets a dead
+  // holder's number takes the row for its own, and waits for itself.
   const client a = open_client(url_);
   auto admin = admin_of(troubled_mariadb());
   auto held = mutex(a, "stock").acquire({.wait = patience});
@@ -92,7 +92,8 @@ TEST_F(mariadb_session_locks, a_row_of_an_earlier_connection_of_the_same_number_
 }
 
 TEST_F(mariadb_session_locks, readers_let_each_other_in_and_no_writer) {
-  // Broken: named locks know no readers, and two of them exclude each other, or let a writer in.
+  // Broken: named locks have no shared mode, and two readers exclude each other, or let a writer
+  // in.
   const client a = open_client(url_);
   const client b = open_client(url_);
   auto reading = shared_mutex(a, "price").acquire_shared({.wait = patience});
@@ -151,7 +152,7 @@ TEST_F(mariadb_session_locks, one_connection_carries_them_all) {
         .async_acquire({.wait = 4 * patience}, {}, waits.back()->callback());
   }
   ASSERT_TRUE(has_waiters(a, "many/49", 1));
-  // Per client: one that carries, one that listens, one for looks.
+  // Per client: one that carries the locks, one that listens, one for looks.
   EXPECT_TRUE(eventually([&] { return connections() <= 6; }));
   EXPECT_EQ(admin.ask("SELECT COUNT(DISTINCT pid) FROM " + prefix_ + "holds").front(), "1");
   held.clear();
@@ -159,18 +160,18 @@ TEST_F(mariadb_session_locks, one_connection_carries_them_all) {
 }
 
 TEST_F(mariadb_session_locks, a_call_that_fails_leaves_no_lock_behind) {
-  // Broken: an error is answered although the lock was taken, and nobody ever gives it back (T25).
+  // Broken: an error is reported although the lock was taken, and nobody ever releases it (T25).
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   auto admin = admin_of(troubled_mariadb());
-  // After the lock was taken, before its holder is written down.
+  // After the lock was taken, before its holder is recorded.
   admin.ask("CREATE TRIGGER " + prefix_ + "trap BEFORE INSERT ON " + prefix_ +
             "holds FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'");
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 1s}), fails_with(errc::unavailable));
   EXPECT_TRUE(eventually([&] { return is_free(admin, "stock"); }));
   admin.ask("DROP TRIGGER " + prefix_ + "trap");
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
-  // The row through which all must go is locked by a stranger.
+  // The row that everybody needs is locked by a foreign transaction.
   auto foreign = admin_of(troubled_mariadb());
   foreign.ask("START TRANSACTION");
   foreign.ask("SELECT name FROM " + prefix_ + "bound_names FOR UPDATE");
@@ -181,13 +182,13 @@ TEST_F(mariadb_session_locks, a_call_that_fails_leaves_no_lock_behind) {
 }
 
 TEST_F(mariadb_session_locks, a_call_that_is_killed_leaves_no_lock_behind) {
-  // Broken: the call is asked again and takes the lock a second time: given back once, it stays (H80).
+  // Broken: the call is repeated and takes the lock a second time: released once, it stays (H80).
   const client a = open_client(url_);
   auto first = mutex(a, "stock").acquire({.wait = patience});
   ASSERT_THAT(first, succeeds());
   ASSERT_THAT(first->release(), succeeds());
   auto admin = admin_of(troubled_mariadb());
-  // Holds the call up after the lock was taken, before its holder is written down.
+  // Delays the call after the lock was taken, before its holder is recorded.
   auto foreign = admin_of(troubled_mariadb());
   foreign.ask("SELECT GET_LOCK('" + prefix_ + "stop', 0)");
   admin.ask("CREATE TRIGGER " + prefix_ + "trap BEFORE INSERT ON " + prefix_ +
@@ -201,7 +202,7 @@ TEST_F(mariadb_session_locks, a_call_that_is_killed_leaves_no_lock_behind) {
   auto held = answer.future.get();
   ASSERT_THAT(held, succeeds());
   ASSERT_THAT(held->release(), succeeds());
-  // Not at once: the call that was killed may be looking whether it is free.
+  // Not at once: the killed call may be checking whether it is free.
   EXPECT_TRUE(eventually([&] { return is_free(admin, "stock"); }));
 }
 
@@ -223,8 +224,8 @@ TEST_F(mariadb_session_locks, a_connection_that_is_not_its_own_is_refused) {
 }
 
 TEST_F(mariadb_session_locks, the_connection_of_a_holder_is_not_taken_for_a_new_one) {
-  // Broken: a proxy lends it to a second client, which takes the hold for that of one who has gone; the
-  // server gives a connection what it has already, and two have the lock (H77).
+  // Broken: a proxy lends it to a second client, which takes the hold for that of a vanished
+  // client; the server grants a connection what it already has, and two have the lock (H77).
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
   auto lent = admin_of(troubled_mariadb());
@@ -240,13 +241,14 @@ TEST_F(mariadb_session_locks, the_connection_of_a_holder_is_not_taken_for_a_new_
   ASSERT_EQ(attempt("one"), 'g');
   EXPECT_THROW(lent.ask("CALL " + prefix_ + "begin_3('second')"), std::runtime_error);
   EXPECT_EQ(attempt("two"), 'b');
-  // Given back, it may serve anybody.
+  // Once released, the connection may serve anybody.
   lent.ask("CALL " + prefix_ + "session_leave_3('/stock', UNHEX(MD5('one')), 0, " + home + ")");
   EXPECT_NO_THROW(lent.ask("CALL " + prefix_ + "begin_3('second')"));
 }
 
 TEST_F(mariadb_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {
-  // Broken: a server that gives a half-open holder's lock away while it is believed in (H76).
+  // Broken: a server gives a half-open holder's lock away while the holder still considers it valid
+  // (H76).
   auto admin = admin_of(troubled_mariadb());
   admin.ask("SET GLOBAL tcp_keepalive_time = 5");
   {
@@ -269,7 +271,7 @@ TEST_F(mariadb_session_locks, a_silent_server_is_tolerated_as_long_as_the_lease_
     EXPECT_THAT(held, succeeds());
     if (!held) return testing::AssertionFailure() << "not granted";
     troubled_mariadb().pause();
-    // Longer than a server may be silent that carries nobody.
+    // Longer than a connection without locks may be silent.
     EXPECT_THAT(mutex(a, "other").acquire({.wait = ttl * 5 / 12}), fails_with(errc::unavailable));
     troubled_mariadb().resume();
     EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());

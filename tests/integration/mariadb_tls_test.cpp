@@ -1,4 +1,4 @@
-// TLS: the server is who it says, by chain and name, or nothing is sent to it.
+// TLS: the server proves its identity, by chain and name, or nothing is sent to it.
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
@@ -18,7 +18,7 @@
 namespace holdfast::test {
 namespace {
 
-// Where the server, which is somebody else, may read them, and only it.
+// Where only the server, which runs as another user, may read them.
 class mariadb_keys {
  public:
   explicit mariadb_keys(const tls_files::pair& from) {
@@ -55,7 +55,7 @@ result<lease> taken(const Server& server, const std::string& host, const std::st
 }
 
 TEST(mariadb_tls, chain_and_name_are_checked) {
-  // Broken: anybody in between reads and writes locks (S3, S4).
+  // Broken: a man in the middle reads and writes locks (S3, S4).
   tls_files files;
   const mariadb_keys keys(files.signed_for("DNS:localhost"));
   const mariadb_server server(keys.options());
@@ -70,11 +70,11 @@ TEST(mariadb_tls, chain_and_name_are_checked) {
 }
 
 TEST(mariadb_tls, a_server_without_it_is_not_good_enough) {
-  // Broken: encryption that is asked for and silently left out.
+  // Broken: requested encryption is silently left out.
   EXPECT_THAT(taken(shared_mariadb(), "127.0.0.1", "&ssl_mode=required"), fails_with(errc::denied));
 }
 
-// Of this process's sockets to the server: how many there are, and how many of them block.
+// The number of this process's sockets to the server, and how many of them block.
 std::pair<int, int> sockets_to(std::uint16_t port) {
   int all = 0;
   int blocking = 0;
@@ -102,11 +102,11 @@ TEST(mariadb_tls, no_socket_blocks) {
     ASSERT_THAT(held, succeeds());
     EXPECT_THAT(held->release(), succeeds());
   }
-  // For commands and for wake-ups; both have been asked something.
+  // For commands and for wake-ups; both have been used.
   EXPECT_TRUE(eventually([&] { return sockets_to(server.port()) == std::pair(2, 0); }));
 }
 
-// Says the first words of a server with TLS, and then nothing any more.
+// Sends the beginning of a TLS server's handshake, and then nothing more.
 class stalled_server {
  public:
   explicit stalled_server(std::uint16_t like) {
@@ -159,7 +159,8 @@ class stalled_server {
 };
 
 TEST(mariadb_tls, a_server_that_stalls_in_the_handshake_stalls_nobody_else) {
-  // Broken: a frozen server freezes the whole client, its leases on other servers included; even its end.
+  // Broken: a frozen server freezes the whole client, including its leases on other servers, and
+  // even its shutdown.
   tls_files files;
   const mariadb_keys keys(files.signed_for("DNS:localhost"));
   const mariadb_server server(keys.options());

@@ -1,5 +1,5 @@
-// The store when the server stops, ends connections, refuses writes or is not heard: nobody is stuck,
-// nobody believes wrongly, nothing is left behind.
+// The store when the server stops, ends connections, refuses writes or cannot be reached: nobody is
+// stuck, nobody is valid wrongly, nothing is left behind.
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
@@ -26,14 +26,14 @@ class mariadb_trouble : public testing::Test {
         "id <> CONNECTION_ID()");
   }
 
-  // `what`: KILL, or KILL QUERY. Of the connections that there were.
+  // `what`: KILL, or KILL QUERY. Returns the connections that there were.
   static std::vector<std::string> kill_all(mariadb_session& admin, const std::string& what) {
     std::vector<std::string> all = connections(admin);
     for (const std::string& id : all) {
       try {
         admin.ask(what + " " + id);
       } catch (const std::runtime_error&) {
-        // It has ended by itself: one of a test before.
+        // It has ended by itself: it was an earlier test's.
       }
     }
     return all;
@@ -53,7 +53,7 @@ class mariadb_trouble : public testing::Test {
 };
 
 TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
-  // Broken: every restart of the database is a loss of all locks.
+  // Broken: every restart of the database loses all locks.
   const client a = open_client(url_);
   const client b = open_client(url_);
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
@@ -107,7 +107,7 @@ TEST_F(mariadb_trouble, killed_connections_cost_nobody_a_lock) {
 }
 
 TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
-  // Broken: a KILL QUERY of a stranger is a failed lock (H80).
+  // Broken: a foreign KILL QUERY fails a lock (H80).
   const client a = open_client(url_ + "&connections=1");
   const client b = open_client(url_ + "&connections=1");
   auto admin = admin_of(troubled_mariadb());
@@ -143,7 +143,7 @@ TEST_F(mariadb_trouble, a_holder_that_is_cut_off_is_invalid_first) {
 }
 
 TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
-  // Broken: a call without an end, or a client that needs to be restarted after it.
+  // Broken: a call that never ends, or a client that must be restarted after it.
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   troubled_mariadb().pause();
@@ -175,7 +175,7 @@ TEST_F(mariadb_trouble, a_server_that_takes_no_writes_is_an_outage) {
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   admin.ask("SET GLOBAL read_only = 1");
-  // Who may write all the same is refused when it connects.
+  // A user that may write nevertheless is refused when it connects.
   const client b = open_client(url_);
   EXPECT_TRUE(eventually([&] {
     const auto answer = mutex(b, "stock").acquire({.wait = 0s});
@@ -217,7 +217,7 @@ TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
     if (!first || !second) return testing::AssertionFailure() << "not granted";
     foreign.ask("START TRANSACTION");
     foreign.ask(row("b"));
-    // The renewal of both has the row of the first and waits for that of the second.
+    // The renewal of both has locked the first row and waits for the second.
     EXPECT_TRUE(eventually([&] {
       return watcher
                  .ask(
@@ -225,7 +225,7 @@ TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
                      "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS'")
                  .front() != "0";
     }));
-    // No matter which is the victim: the other one goes on.
+    // No matter which is the victim: the other one continues.
     try {
       foreign.ask(row("a"));
       foreign.ask("COMMIT");
@@ -237,7 +237,7 @@ TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
 }
 
 TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
-  // Broken: the server's limit taken for a refusal, or a storm of attempts (H78).
+  // Broken: the server's limit is taken for a refusal, or causes a storm of attempts (H78).
   auto admin = admin_of(troubled_mariadb());
   ASSERT_TRUE(eventually([&] { return connections(admin).empty(); }));
   admin.ask("SET GLOBAL max_connections = 12");
@@ -254,7 +254,7 @@ TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
 }
 
 TEST_F(mariadb_trouble, tables_that_are_dropped_meanwhile_are_made_again) {
-  // Broken: a client that fails forever after somebody tidied up.
+  // Broken: a client that fails forever after somebody deleted its tables.
   const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 2s}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
@@ -269,7 +269,7 @@ TEST_F(mariadb_trouble, tables_that_are_dropped_meanwhile_are_made_again) {
 TEST_F(mariadb_trouble, tables_that_are_gone_when_they_have_just_been_made_are_made_again) {
   // Broken: a client that reads on behind the end of its script, and dies of it.
   auto admin = admin_of(troubled_mariadb());
-  // What is written there is not found again, as if somebody dropped it each time.
+  // What is written there is not found later, as if somebody dropped it each time.
   admin.ask("CREATE TABLE " + prefix_ + "aside (only INT, format INT, sweep BIGINT)");
   admin.ask("CREATE VIEW " + prefix_ + "meta AS SELECT only, format, sweep FROM " + prefix_ +
             "aside WHERE format = 99");

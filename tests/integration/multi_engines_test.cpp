@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t engines = 3;
 
-// One process's clients and its three locks; the way to each engine can be disturbed.
+// One process's clients and its three locks; the connection to each engine can be disturbed.
 struct party {
   explicit party(const std::array<std::string, engines>& urls, const lock_options& options = {}) {
     for (std::size_t i = 0; i < engines; ++i) {
@@ -105,7 +105,7 @@ TEST_F(multi_engines, locks_of_three_engines_are_one) {
 }
 
 TEST_F(multi_engines, the_standards_scoped_lock_takes_them_too) {
-  // Broken: the std face of one engine does not go with another's.
+  // Broken: the std interface of one engine does not work with another's.
   const party mine(urls);
   const party theirs(urls);
   {
@@ -202,7 +202,7 @@ TEST_F(multi_engines, an_engine_that_is_gone_is_unavailable_and_keeps_nothing_of
     redis.kill();
     EXPECT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
   }
-  // Else our own, on its way back, would be in the way.
+  // Otherwise our own claim, still being released, would be in the way.
   for (const std::size_t live : {1U, 2U}) {
     EXPECT_TRUE(eventually([&] {
       const auto state = theirs.clients[live].inspect(party::names[live]);
@@ -220,7 +220,7 @@ TEST_F(multi_engines, an_engine_that_is_gone_is_unavailable_and_keeps_nothing_of
   ASSERT_TRUE(again) << again.error().message();
 }
 
-// What one call of one engine's may meet.
+// The faults that one call of one engine may meet.
 struct mishap {
   std::size_t engine;
   trouble what;
@@ -233,7 +233,7 @@ std::ostream& operator<<(std::ostream& out, const mishap& at) {
 }
 
 TEST_F(multi_engines, a_fault_at_any_call_of_any_engine_leaves_nothing) {
-  // Broken: some step of the way takes a lock that nobody gives back (fault sweep).
+  // Broken: some step takes a lock that nobody releases (fault sweep).
   constexpr int no_more_calls = 50;
   const party mine(urls);
   const party theirs(urls);

@@ -1,4 +1,4 @@
-// Requests and answers that are lost, late or cut on the way: the n-th of each, for every n.
+// Requests and answers that are lost, late or truncated: the n-th of each, for every n.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
@@ -15,8 +15,8 @@ namespace {
 using way = fault_proxy::way;
 
 TEST(postgresql_answers, whatever_answer_is_lost_nothing_is_left_behind) {
-  // Broken: an orphan that blocks everybody until its ttl ends, or a lock given twice. All at once: most
-  // of each is waiting for what was lost.
+  // Broken: an orphan that blocks everybody until its ttl ends, or a lock given twice. All at the
+  // same time: most of each run is waiting for what was lost.
   const borrowed_schema schema;
   const client witness = open_client(schema.url());
   ASSERT_THAT(mutex(witness, "stock").acquire(), succeeds());
@@ -59,7 +59,7 @@ TEST(postgresql_answers, a_request_that_arrives_late_revives_nothing) {
 }
 
 TEST(postgresql_answers, answers_in_single_bytes_are_answers) {
-  // Broken: a reader that takes a part for the whole.
+  // Broken: a parser that takes a part for the whole.
   const borrowed_schema schema;
   fault_proxy proxy(shared_postgresql().port());
   proxy.drip(way::to_client);

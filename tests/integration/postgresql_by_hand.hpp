@@ -56,13 +56,13 @@ class postgresql_by_hand : public testing::Test {
         .front();
   }
 
-  // Of those who are in that table: which claim, and whether it holds (1) or waits (2).
+  // For each row of that table: which claim, and whether it holds (1) or waits (2).
   std::vector<std::string> standing() {
     return server.ask("SELECT concat(left(encode(id, 'hex'), 2), ' ', standing) FROM " + schema +
                       ".claims ORDER BY id");
   }
 
-  // From now on it is 1000000000, until time is let pass.
+  // From now on it is 1000000000, until pass() is called.
   void set_clock() {
     server.run("CREATE TABLE " + schema + ".now AS SELECT 1000000000::bigint AS t");
     server.run("CREATE OR REPLACE FUNCTION " + schema +

@@ -56,8 +56,8 @@ TEST(postgresql_doctor, sees_how_the_server_is_set_up) {
   postgresql_server server(options);
   const std::string url = server.url("holdfast", "&connections=8");
   server.sql("CREATE TABLE orders (id int)");
-  // What takes long is done before. Who has said good-bye counts until the server has seen it: only who
-  // asks is left.
+  // Slow steps are done before. A closed connection counts until the server has noticed: only the
+  // asking one is left.
   ASSERT_THAT(mutex(open_client(url), "made").acquire({.wait = patience}), succeeds());
   ASSERT_TRUE(eventually([&] {
     return server.sql(
@@ -76,14 +76,14 @@ TEST(postgresql_doctor, sees_how_the_server_is_set_up) {
   checks = probe(url);
   EXPECT_EQ(named(checks, "durability").state, status::warn);
   EXPECT_EQ(named(checks, "connections").state, status::warn);
-  // And a snapshot that is open is counted, as far as its age goes.
+  // And the age of an open snapshot is reported.
   EXPECT_EQ(named(checks, "snapshots").state, status::ok);
   EXPECT_EQ(named(probe(shared_postgresql().url(fresh_schema())), "durability").state,
             status::warn);
 }
 
 TEST(postgresql_doctor, prints_what_an_administrator_has_to_run) {
-  // Broken: who may not create tables has to guess them.
+  // Broken: a user who may not create tables has to guess them.
   auto admin = admin_of(shared_postgresql());
   admin.run(
       "DROP ROLE IF EXISTS patient; CREATE ROLE patient LOGIN; "
@@ -95,7 +95,7 @@ TEST(postgresql_doctor, prints_what_an_administrator_has_to_run) {
   const auto check = named(probe(url), "schema");
   EXPECT_EQ(check.state, status::fail);
   ASSERT_THAT(check.remedy, HasSubstr("GRANT"));
-  // It is what it says: run as it is, it cures.
+  // The script works as printed: run unchanged, it helps.
   admin.run(check.remedy.substr(check.remedy.find('\n')));
   EXPECT_EQ(named(probe(url), "schema").state, status::ok);
 }

@@ -1,4 +1,4 @@
-// The holder that is in the row of its name, and what becomes of it.
+// The holder that is stored in the row of its name, and what happens to it.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_by_hand.hpp"
@@ -17,7 +17,7 @@ namespace {
 using postgresql_inline = postgresql_by_hand;
 
 TEST_F(postgresql_inline, the_next_in_line_becomes_the_holder_and_the_queue_leaves_it_there) {
-  // Broken: each hand-over and each wait moves the holder between two tables, the long way.
+  // Broken: each hand-over and each wait moves the holder between two tables, on the slow path.
   set_clock();
   attempt("x", 1);
   EXPECT_EQ(leave("x", 1, 30'000'000), "h");
@@ -50,7 +50,7 @@ TEST_F(postgresql_inline, the_next_in_line_becomes_the_holder_and_the_queue_leav
 }
 
 TEST_F(postgresql_inline, the_waiter_keeps_its_place_in_the_other_table) {
-  // Broken: the first in line is behind those who came later, or looks as if it came just now.
+  // Broken: the first waiter is behind later ones, or looks as if it had just arrived.
   attempt("x", 1);
   leave("x", 1, 30'000'000);
   for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
@@ -66,7 +66,7 @@ TEST_F(postgresql_inline, the_waiter_keeps_its_place_in_the_other_table) {
 }
 
 TEST_F(postgresql_inline, nothing_is_lost_on_the_way_into_the_other_table) {
-  // Broken: a claim with another end, fence, age or payload than the one that was asked for.
+  // Broken: a claim with another end, fence, age or payload than requested.
   set_clock();
   attempt("x", 1);
   leave("x", 1, 30'000'000);
@@ -141,7 +141,8 @@ TEST_F(postgresql_inline, the_waiter_is_listed) {
 }
 
 TEST_F(postgresql_inline, an_offer_counts_from_when_the_row_was_had) {
-  // Broken: a release that waited long for the row makes an offer that is over when it is heard of.
+  // Broken: a release that waited long for the row makes an offer that is over by the time it
+  // arrives.
   set_clock();
   attempt("x", 1);
   leave("x", 1, 30'000'000);
@@ -165,7 +166,8 @@ TEST_F(postgresql_inline, an_offer_counts_from_when_the_row_was_had) {
 }
 
 TEST_F(postgresql_inline, a_hand_over_that_waited_for_the_name_finds_its_row_where_it_is_now) {
-  // Broken: the row has moved meanwhile, and who is handed the lock is in no table any more.
+  // Broken: the row has moved meanwhile, and the claim that is handed the lock is in no table any
+  // more.
   attempt("x", 1);
   server.run("BEGIN");  // has the row's lock, and moves it three times
   for (std::uint8_t number = 2; number <= 4; ++number) attempt("x", number);
@@ -181,7 +183,7 @@ TEST_F(postgresql_inline, a_hand_over_that_waited_for_the_name_finds_its_row_whe
 }
 
 TEST_F(postgresql_inline, a_holder_whose_time_is_over_holds_nothing) {
-  // Broken: a lease that has ended is given back or renewed as if it had not.
+  // Broken: a lease that has ended is released or renewed as if it had not.
   set_clock();
   attempt("x", 1);
   pass(30'000'000);
@@ -195,7 +197,7 @@ TEST_F(postgresql_inline, a_holder_whose_time_is_over_holds_nothing) {
 }
 
 TEST_F(postgresql_inline, a_holder_whose_time_is_over_hands_nothing_over) {
-  // Broken: it is told that it gave back what had been lost.
+  // Broken: it is told that it released what had been lost.
   set_clock();
   attempt("x", 1);
   pass(10'000'000);
@@ -207,7 +209,7 @@ TEST_F(postgresql_inline, a_holder_whose_time_is_over_hands_nothing_over) {
 }
 
 TEST_F(postgresql_inline, a_waiter_that_was_silent_too_long_is_handed_nothing) {
-  // Broken: an offer to a client that has not been heard for half a minute.
+  // Broken: an offer to a client that has not been heard from for half a minute.
   set_clock();
   spi::claim longer = claim_on("x", 1);
   longer.ttl = std::chrono::seconds(60);
@@ -243,7 +245,7 @@ TEST_F(postgresql_inline, a_silent_waiter_is_passed_over) {
   EXPECT_EQ(standing(), (std::vector<std::string>{"03 2", "04 1", "05 2"}));
   EXPECT_EQ(leave("x", 4, 0), "h");
   EXPECT_EQ(look(), "05 1 1");
-  // Once it speaks it has the place again that it had.
+  // Once it is heard from, it has its place again.
   attempt("x", 6);
   EXPECT_EQ(renew({claim_on("x", 3)}).front().substr(0, 2), "w ");
   EXPECT_EQ(leave("x", 5, 0), "h");
@@ -251,7 +253,7 @@ TEST_F(postgresql_inline, a_silent_waiter_is_passed_over) {
 }
 
 TEST_F(postgresql_inline, a_waiter_that_does_not_listen_is_passed_over_without_an_offer) {
-  // Broken: each process that was killed in line costs those behind it 2 s.
+  // Broken: each process that was killed in the queue costs those behind it 2 s.
   for (const std::int64_t heard : {30'000'000, 0}) {
     server.run("TRUNCATE " + schema + ".claims, " + schema + ".resources");
     attempt("x", 1);
@@ -267,13 +269,13 @@ TEST_F(postgresql_inline, a_waiter_that_does_not_listen_is_passed_over_without_a
     EXPECT_EQ(leave("x", 5, heard), "h");
     EXPECT_EQ(attempt("x", 6).substr(0, 2), "g ");
     EXPECT_EQ(leave("x", 6, heard), "h");
-    // It may be alive and only not connected: who asks is answered.
+    // It may be alive and just not connected: a claim that asks is answered.
     EXPECT_EQ(call(attempt_call(claim_on("x", 3), gone)).substr(0, 2), "g ");
   }
 }
 
 TEST_F(postgresql_inline, an_observer_hears_of_a_hand_over) {
-  // Broken: a dashboard on which nobody ever gave back what somebody else has.
+  // Broken: a dashboard on which a lock changes hands without ever being released.
   set_clock();
   attempt("x", 1);
   attempt("x", 2);
@@ -317,7 +319,7 @@ TEST_F(postgresql_inline, a_reader_is_handed_it_as_a_reader) {
 }
 
 TEST_F(postgresql_inline, an_end_of_before_means_nothing_to_the_next_holder) {
-  // Broken: a waiter asks again when a hold would have ended that was given back long before.
+  // Broken: a waiter asks again when a hold would have ended that was released long before.
   set_clock();
   attempt("x", 1);
   EXPECT_EQ(leave("x", 1, 30'000'000), "h");
@@ -331,7 +333,7 @@ TEST_F(postgresql_inline, an_end_of_before_means_nothing_to_the_next_holder) {
 }
 
 TEST_F(postgresql_inline, nobody_is_inline_where_there_are_tombstones) {
-  // Broken: a late attempt of somebody who has left is queued, and handed the lock.
+  // Broken: a late attempt of a withdrawn claim is queued, and handed the lock.
   set_clock();
   for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
   EXPECT_EQ(call(leave_call(claim_on("x", 9), 1, 30'000'000)), "n");
@@ -342,7 +344,7 @@ TEST_F(postgresql_inline, nobody_is_inline_where_there_are_tombstones) {
 }
 
 TEST_F(postgresql_inline, another_process_that_renews_is_the_one_to_push_to) {
-  // Broken: a waiter is heard of by a client that is gone.
+  // Broken: a client that is gone is notified of a waiter.
   set_clock();
   attempt("x", 1);
   EXPECT_EQ(server

@@ -1,4 +1,4 @@
-// What a line costs, and what a batch is answered.
+// What a queue costs, and how a batch is answered.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_by_hand.hpp"
@@ -16,7 +16,7 @@ namespace {
 using postgresql_line = postgresql_by_hand;
 
 TEST_F(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) {
-  // Broken: each re-check passes the row's versions that those before it left, and a line of thousands
+  // Broken: each re-check scans the dead row versions of earlier ones, and a queue of thousands
   // keeps the server busy by itself.
   std::vector<spi::claim> claims;
   for (std::uint8_t i = 1; i <= 100; ++i) claims.push_back(claim_on("x", i));
@@ -38,7 +38,8 @@ TEST_F(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) 
 }
 
 TEST_F(postgresql_line, a_batch_of_renewals_answers_each_claim_in_its_place) {
-  // Broken: one statement renews all who are alone on their name, and their answers are told to others.
+  // Broken: one statement renews all holders that are alone on their name, and their answers go to
+  // others.
   const auto fence = [](const std::string& grant) {
     const auto at = grant.find("g ") + 2;
     return grant.substr(at, grant.find(' ', at) - at);

@@ -77,16 +77,16 @@ TEST(postgresql_pooler, a_pooler_of_transactions_is_refused_with_the_reason) {
 }
 
 TEST(postgresql_pooler, strategy_session_is_refused_behind_a_pooler_of_transactions) {
-  // Broken: two clients both have the same advisory lock, and it stays when both have gone (H77).
+  // Broken: two clients both have the same advisory lock, and it stays when both are gone (H77).
   const pooler between("transaction");
   for (const char* claimed : {"", "&pooler=session"}) {
     const client a = open_client(between.url(std::string("&strategy=session") + claimed));
     const client b = open_client(between.url(std::string("&strategy=session") + claimed));
-    // A user who says that sessions stay, and they do not, is found out by the server's process.
+    // If a user wrongly declares that sessions stay, the server's process id reveals it.
     const duration wait = *claimed == '\0' ? duration(patience) : duration(1s);
     const auto first = mutex(a, "stock").acquire({.wait = wait});
     const auto second = mutex(b, "stock").acquire({.wait = wait});
-    // The one that is found out has lost it again.
+    // The client that is refused has lost it again.
     EXPECT_TRUE(!first || !second ||
                 eventually([&] { return !first->valid() || !second->valid(); }, 2 * patience));
     if (*claimed == '\0') {

@@ -43,7 +43,8 @@ class postgresql_rules : public sql_rules {
     return call(now, attempt_call(claim, process), {});
   }
   sql::rows leave(time now, const spi::claim& claim, remember how) override {
-    // In turns as a client that heard of nobody and of others: it must make no difference.
+    // Alternately as a client that knows of no others and one that does: it must make no
+    // difference.
     const std::int64_t heard[] = {sql::microseconds(claim.ttl), 0};
     return call(now,
                 leave_call(claim, static_cast<int>(how),

@@ -1,5 +1,5 @@
-// strategy=row: a row's lock in a transaction that stays open. What it is to the server and to callers'
-// own transactions, and that connections are bounded.
+// strategy=row: a row's lock in a transaction that stays open. How it interacts with the server and
+// with callers' own transactions, and that connections are bounded.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
@@ -27,7 +27,8 @@ class postgresql_row_locks : public testing::Test {
 };
 
 TEST_F(postgresql_row_locks, callers_own_transactions_and_holds_exclude_each_other) {
-  // Broken: a service that locks in its transaction, and a job that holds the same name, work at once.
+  // Broken: a service that locks in its transaction, and a job that holds the same name, work at
+  // the same time.
   const client a = open_client(url_);
   auto admin = admin_of(shared_postgresql());
   auto held = mutex(a, "stock").acquire({.wait = patience});
@@ -71,7 +72,8 @@ TEST_F(postgresql_row_locks, a_reader_lets_readers_in_and_no_writer) {
 }
 
 TEST_F(postgresql_row_locks, connections_are_bounded_and_waiters_have_none) {
-  // Broken: each lock or waiter more takes one of the server's connections, until none is left (H78).
+  // Broken: each additional lock or waiter takes one of the server's connections, until none is
+  // left (H78).
   const std::string few = url_ + "&connections=3&application_name=" + schema_;
   const client a = open_client(few);
   std::vector<lease> held;
@@ -109,7 +111,7 @@ TEST_F(postgresql_row_locks, connections_are_bounded_and_waiters_have_none) {
 }
 
 TEST_F(postgresql_row_locks, a_transaction_that_the_server_has_ended_holds_nothing) {
-  // Broken: an error ends the transaction, the row is free, and its holder goes on for a ttl.
+  // Broken: an error ends the transaction, the row is free, and its holder continues for a ttl.
   const client a = open_client(url_);
   const client b = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 3s}).acquire({.wait = patience});
@@ -117,8 +119,8 @@ TEST_F(postgresql_row_locks, a_transaction_that_the_server_has_ended_holds_nothi
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
   auto admin = admin_of(shared_postgresql());
-  // Its next sign of life fails: a difference is out of range. A function that is renamed would be found by an open
-  // transaction that has called it before.
+  // Its next heartbeat fails: a difference is out of range. A function that is renamed would be
+  // found by an open transaction that has called it before.
   const std::string holds = "UPDATE " + schema_ + ".holds SET revoked = ";
   admin.run(holds + "1, ends = -9223372036854775808");
   ASSERT_TRUE(told.wait());

@@ -1,4 +1,4 @@
-// How the tables come into the server, who may, and what else may be there.
+// How the tables are created, who may create them, and what else may be there.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
@@ -147,8 +147,8 @@ TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {
 }
 
 TEST(postgresql_schema, observers_see_every_change_and_dead_ones_slow_nothing_down) {
-  // Broken: an event that was passed over; or one crashed observer, after which every lock of the schema
-  // takes the long way forever.
+  // Broken: a missed event; or one crashed observer, after which every lock of the schema takes the
+  // slow path forever.
   const std::string schema = fresh_schema();
   auto admin = admin_of(shared_postgresql());
   admin.run(postgresql::installation(schema));
@@ -161,7 +161,7 @@ TEST(postgresql_schema, observers_see_every_change_and_dead_ones_slow_nothing_do
     admin.ask("SELECT " + schema + ".interest_3('{\"\\\\x2f78\"}', '{}', '" + process +
               "', 1000000 * " + seconds + "::bigint)");
   };
-  // Takes a lock that nobody observes by name, and gives it back. Inline: the fast path.
+  // Takes a lock that nobody observes by name, and releases it. Inline: the fast path.
   const auto held_inline = [&] {
     const auto claim = claim_on("stock", 1);
     admin.ask("SELECT " + schema + "." + attempt_call(claim, "p1"));
@@ -175,7 +175,7 @@ TEST(postgresql_schema, observers_see_every_change_and_dead_ones_slow_nothing_do
   later("1");
   EXPECT_TRUE(held_inline());
   listen("p2", "30");
-  listen("p3", "1");  // must not end what the other has asked for
+  listen("p3", "1");  // must not end the other's subscription
   EXPECT_FALSE(held_inline());
   later("29");
   EXPECT_FALSE(held_inline());

@@ -1,4 +1,4 @@
-// strategy=session: advisory locks of one connection. What they are to the server and to other programs,
+// strategy=session: advisory locks of one connection. How the server and other programs see them,
 // and that no two names are ever taken for one.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
@@ -19,7 +19,7 @@ namespace {
 class postgresql_session_locks : public testing::Test {
  protected:
   [[nodiscard]] static std::string number_of(const std::string& name) {
-    // As docs/formats/sql.md says it, not as the schema's function does.
+    // As documented in docs/formats/sql.md, not as the schema's function computes it.
     return "('x' || left(encode(sha256(convert_to('" + schema() + "./" + name +
            "', 'UTF8')), 'hex'), 16))::bit(64)::bigint";
   }
@@ -46,7 +46,7 @@ TEST_F(postgresql_session_locks, a_hold_is_an_advisory_lock_that_other_programs_
   ASSERT_EQ(state->holders.size(), 1U);
   EXPECT_FALSE(state->holders[0].fence.has_value());
   EXPECT_EQ(state->holders[0].payload, "a session outside holdfast");
-  // Nobody tells us when it is free: found by looking.
+  // Nobody notifies us when it is free: found by polling.
   reply<lease> waits;
   mutex(a, "stock").async_acquire({.wait = patience}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
@@ -55,7 +55,7 @@ TEST_F(postgresql_session_locks, a_hold_is_an_advisory_lock_that_other_programs_
 }
 
 TEST_F(postgresql_session_locks, the_first_behind_a_session_outside_looks_often) {
-  // Broken: a release of another program is noticed up to a second later.
+  // Broken: another program's release is noticed up to a second late.
   auto admin = admin_of(shared_postgresql());
   EXPECT_THAT(mutex(open_client(url_), "often").acquire(), succeeds());  // the schema is there
   EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("often") + ")").front(), "t");
@@ -65,7 +65,7 @@ TEST_F(postgresql_session_locks, the_first_behind_a_session_outside_looks_often)
 }
 
 TEST_F(postgresql_session_locks, how_to_end_a_session_outside_is_said_where_it_cannot_be_revoked) {
-  // Broken: "nobody holds it", of a lock that is held.
+  // Broken: "nobody holds it" about a held lock.
   client a = open_client(url_);
   auto admin = admin_of(shared_postgresql());
   EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("theirs") + ")").front(), "t");
@@ -88,7 +88,7 @@ TEST_F(postgresql_session_locks, how_to_end_a_session_outside_is_said_where_it_c
 }
 
 TEST_F(postgresql_session_locks, a_name_can_be_the_advisory_key_of_an_existing_fleet) {
-  // Broken: who has always called pg_advisory_lock(4711) and we do not exclude each other.
+  // Broken: existing users of pg_advisory_lock(4711) and we do not exclude each other.
   const client a = open_client(url_);
   auto admin = admin_of(shared_postgresql());
   for (const std::string key : {"4711", "-1", "9223372036854775807", "-9223372036854775808"}) {
@@ -116,8 +116,8 @@ TEST_F(postgresql_session_locks, a_name_can_be_the_advisory_key_of_an_existing_f
 }
 
 TEST_F(postgresql_session_locks, a_name_can_be_an_advisory_key_of_two_integers) {
-  // Broken: who has always called pg_advisory_lock(47, 11) and we do not exclude each other; or those who lock the
-  // one number that the two make are excluded, too.
+  // Broken: existing users of pg_advisory_lock(47, 11) and we do not exclude each other; or users
+  // of the single number that the two form are excluded, too.
   const client a = open_client(url_);
   const client b = open_client(url_);
   auto admin = admin_of(shared_postgresql());
@@ -215,7 +215,7 @@ TEST_F(postgresql_session_locks, one_connection_carries_them_all) {
   }
   ASSERT_TRUE(has_waiters(a, "many/49", 1));
   auto admin = admin_of(shared_postgresql());
-  // Per client: one that carries, one that listens, one for looks.
+  // Per client: one that carries the locks, one that listens, one for looks.
   EXPECT_TRUE(eventually([&] {
     return std::stoi(admin
                          .ask("SELECT count(*) FROM pg_stat_activity "
@@ -250,7 +250,8 @@ TEST_F(postgresql_session_locks, a_full_table_of_locks_is_said_and_costs_nobody_
 }
 
 TEST_F(postgresql_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {
-  // Broken: a server that gives a half-open holder's lock away while it is believed in (H76).
+  // Broken: a server gives a half-open holder's lock away while the holder still considers it valid
+  // (H76).
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   auto admin = admin_of(shared_postgresql());
@@ -261,8 +262,8 @@ TEST_F(postgresql_session_locks, a_connection_that_the_server_would_end_too_earl
 }
 
 TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_one) {
-  // Broken: a pooler of transactions lends it to a second client, which takes the hold for that of one
-  // who has gone; PostgreSQL gives a session what it has already, and two have the lock (H77).
+  // Broken: a transaction pooler lends it to a second client, which takes the hold for that of a
+  // vanished client; PostgreSQL grants a session what it already has, and two have the lock (H77).
   const client a = open_client(url_);
   ASSERT_THAT(a.inspect("lent"), succeeds());
   auto lent = admin_of(shared_postgresql());
@@ -276,7 +277,7 @@ TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_
   ASSERT_EQ(attempt("first").front(), 'g');
   EXPECT_THROW(lent.ask("SELECT " + schema() + ".begin_3('second')"), std::runtime_error);
   EXPECT_EQ(attempt("second").front(), 'b');
-  // Given back, it may serve anybody.
+  // Once released, the connection may serve anybody.
   lent.ask("SELECT " + schema() + ".session_leave_3('/lent', 'first', 0, " + home + ")");
   EXPECT_NO_THROW(lent.ask("SELECT " + schema() + ".begin_3('second')"));
 }
@@ -293,7 +294,7 @@ TEST(postgresql_session_trouble, a_silent_server_is_tolerated_as_long_as_the_lea
     const auto carrier = admin.ask("SELECT pid FROM " + schema + ".holds");
     if (carrier.empty()) return testing::AssertionFailure() << "lost already";
     ::kill(std::stoi(carrier.front()), SIGSTOP);
-    // Longer than a server may be silent that carries nobody.
+    // Longer than a connection without locks may be silent.
     EXPECT_THAT(mutex(a, "other").acquire({.wait = ttl * 5 / 12}), fails_with(errc::unavailable));
     ::kill(std::stoi(carrier.front()), SIGCONT);
     EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());

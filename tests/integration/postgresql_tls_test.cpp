@@ -1,4 +1,4 @@
-// TLS: the server is who it says, by chain and name, or nothing is sent to it.
+// TLS: the server proves its identity, by chain and name, or nothing is sent to it.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
@@ -15,7 +15,7 @@
 namespace holdfast::test {
 namespace {
 
-// Where the server, which is somebody else, may read them, and only it.
+// Where only the server, which runs as another user, may read them.
 class server_files {
  public:
   explicit server_files(const tls_files::pair& from) {
@@ -59,7 +59,7 @@ result<lease> lock(const std::string& at) {
 }
 
 TEST(postgresql_tls, chain_and_name_are_checked) {
-  // Broken: anybody in between reads and writes locks (S3, S4).
+  // Broken: a man in the middle reads and writes locks (S3, S4).
   tls_files files;
   const server_files keys(files.signed_for("DNS:localhost"));
   const postgresql_server server(keys.options());
@@ -77,13 +77,13 @@ TEST(postgresql_tls, chain_and_name_are_checked) {
 }
 
 TEST(postgresql_tls, a_server_without_it_is_not_good_enough) {
-  // Broken: encryption that is asked for and silently left out.
+  // Broken: requested encryption is silently left out.
   EXPECT_THAT(lock(url(shared_postgresql(), "127.0.0.1", "&sslmode=require")),
               fails_with(errc::denied));
 }
 
 TEST(postgresql_tls, a_host_elsewhere_is_checked_unless_one_says_otherwise) {
-  // Broken: libpq's default, which lets anybody in between turn encryption off (S4).
+  // Broken: libpq's default, which lets a man in the middle turn encryption off (S4).
   const auto mode = [](const char* text) -> std::string {
     const auto options = postgresql::options_from(spi::parse_url(text).value());
     for (const auto& [key, value] : options.value().parameters) {

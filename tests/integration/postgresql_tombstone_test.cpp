@@ -40,7 +40,7 @@ class postgresql_tombstones : public testing::Test {
                    [said](result<spi::outcome> answer) { said->set_value(std::move(answer)); });
     return said->get_future();
   }
-  // As the core does whose attempt has not been answered yet.
+  // As the core does if its attempt has not been answered yet.
   result<spi::departure> leave_unanswered(const spi::claim_ptr& claim) const {
     std::promise<result<spi::departure>> said;
     store->leave(claim, context(true),
@@ -62,14 +62,14 @@ class postgresql_tombstones : public testing::Test {
 };
 
 TEST_F(postgresql_tombstones, are_not_left_where_the_only_attempt_has_arrived) {
-  // Broken: a grant that overtook the answer of its attempt, and was given back at once, closes the fast path
-  // of its name for a minute and a half.
+  // Broken: a grant that overtook the answer of its attempt, and was released at once, closes the
+  // fast path of its name for a minute and a half.
   const auto first = claim(1);
   auto answer = attempt(first);
   EXPECT_EQ(leave_unanswered(first).value(), spi::departure::was_holder);
   EXPECT_TRUE(std::holds_alternative<spi::granted>(answer.get().value()));
   EXPECT_EQ(tombstones(), "0");
-  // The same from the line.
+  // The same from the queue.
   const auto second = claim(2);
   EXPECT_TRUE(std::holds_alternative<spi::granted>(attempt(second).get().value()));
   EXPECT_EQ(look("inline_holder IS NOT NULL"), "t") << "the fast path is open";
@@ -82,7 +82,7 @@ TEST_F(postgresql_tombstones, are_not_left_where_the_only_attempt_has_arrived) {
 }
 
 TEST_F(postgresql_tombstones, are_left_where_another_attempt_may_come_late) {
-  // Broken: what was left is revived by a request that was under way all the time.
+  // Broken: a withdrawn claim is revived by a request that was in flight all the time.
   const auto twice = claim(1);
   static_cast<void>(attempt(twice).get());
   static_cast<void>(attempt(twice).get());

@@ -63,7 +63,7 @@ TEST_F(postgresql_transaction, the_lock_ends_with_the_connection) {
 }
 
 TEST_F(postgresql_transaction, a_wait_is_limited_and_leaves_the_settings_alone) {
-  // Broken: a call without an end, or statements of the caller that time out for our reasons.
+  // Broken: a call that never ends, or statements of the caller that time out because of us.
   auto a = admin_of(shared_postgresql());
   auto b = admin_of(shared_postgresql());
   b.run("SET lock_timeout = '77s'");
@@ -116,7 +116,7 @@ TEST_F(postgresql_transaction, work_and_lock_are_committed_together) {
 }
 
 TEST_F(postgresql_transaction, what_cannot_work_is_refused) {
-  // Broken: a lock that ends at once, or sees the past.
+  // Broken: a lock that ends at once, or whose transaction sees outdated data.
   auto a = admin_of(shared_postgresql());
   EXPECT_THAT(lock_in_transaction(a.get(), "stock", options_), fails_with(errc::invalid));
   EXPECT_THAT(lock_in_transaction(nullptr, "stock", options_), fails_with(errc::invalid));
@@ -135,8 +135,8 @@ TEST_F(postgresql_transaction, what_cannot_work_is_refused) {
 }
 
 TEST_F(postgresql_transaction, the_guard_refuses_an_older_fence_and_what_is_no_fence) {
-  // Broken: a holder that was paused overwrites its successor's work; or one that only a local fallback let in
-  // writes where nobody has written yet.
+  // Broken: a paused holder overwrites its successor's work; or a holder that only a local fallback
+  // let in makes the first write.
   auto a = admin_of(shared_postgresql());
   const std::string guard = options_.schema + ".fence_guard";
   a.run("CREATE TEMP TABLE stock (n int, fence bigint)");

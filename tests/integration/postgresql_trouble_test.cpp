@@ -1,5 +1,5 @@
-// The store when the server stops, ends connections, refuses writes or is not heard: nobody is stuck,
-// nobody believes wrongly, nothing is left behind.
+// The store when the server stops, ends connections, refuses writes or cannot be reached: nobody is
+// stuck, nobody is valid wrongly, nothing is left behind.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
@@ -20,7 +20,7 @@ class postgresql_trouble : public testing::Test {
 };
 
 TEST_F(postgresql_trouble, a_lease_outlives_a_restart_of_the_server) {
-  // Broken: every restart of the database is a loss of all locks.
+  // Broken: every restart of the database loses all locks.
   for (const shutdown how : {shutdown::fast, shutdown::immediate}) {
     const client a = open_client(url_);
     const client b = open_client(url_);
@@ -65,7 +65,7 @@ TEST_F(postgresql_trouble, killed_backends_cost_nobody_a_lock) {
   mutex(b, "stock").async_acquire({.wait = 4 * patience}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   auto admin = admin_of(troubled_server());
-  // Waits until each has ended: what is sent to one that still ends would have no answer.
+  // Waits until each has ended: a request to one that is still ending would get no answer.
   const auto killed = admin.ask(
       "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity "
       "WHERE application_name = 'holdfast'");
@@ -121,7 +121,7 @@ TEST_F(postgresql_trouble, a_holder_that_is_cut_off_is_invalid_first) {
 }
 
 TEST_F(postgresql_trouble, a_stopped_server_answers_nobody_and_goes_on) {
-  // Broken: a call without an end, or a client that needs to be restarted after it.
+  // Broken: a call that never ends, or a client that must be restarted after it.
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire(), succeeds());
   troubled_server().pause();
@@ -167,9 +167,10 @@ TEST_F(postgresql_trouble, a_lock_timeout_of_the_server_leaves_nothing_behind) {
 }
 
 TEST_F(postgresql_trouble, a_row_that_a_stranger_keeps_locked_is_no_outage) {
-  // Broken: a server that answers is taken for unreachable, and a lock that excludes nobody given out.
+  // Broken: a server that answers is taken for unreachable, and a lock that excludes nobody is
+  // granted.
   const std::string rows = url_.substr(url_.find("schema=") + 7) + ".resources";
-  // A server that does not answer within a third of the ttl is taken for unreachable, and rightly so.
+  // A server that does not answer within a third of the ttl is rightly taken for unreachable.
   EXPECT_TRUE(also_longer(600ms, [&](duration ttl) {
     const client a = open_client(url_ + "&degrade=local&breaker=1&breaker_pause=100ms");
     mutex stock(a, "stock", {.ttl = ttl});
@@ -211,7 +212,7 @@ TEST_F(postgresql_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
     if (!first || !second) return testing::AssertionFailure() << "not granted";
     foreign.run("BEGIN");
     foreign.ask(row("b"));
-    // The renewal of both has the row of the first and waits for that of the second.
+    // The renewal of both has locked the first row and waits for the second.
     EXPECT_TRUE(eventually([&] {
       return watcher
                  .ask(
@@ -226,7 +227,7 @@ TEST_F(postgresql_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
 }
 
 TEST_F(postgresql_trouble, no_connection_left_is_an_outage_that_ends) {
-  // Broken: the server's limit taken for a refusal, or a storm of attempts (H78).
+  // Broken: the server's limit is taken for a refusal, or causes a storm of attempts (H78).
   std::vector<postgresql_session> sessions;
   EXPECT_THROW(
       {
@@ -240,7 +241,7 @@ TEST_F(postgresql_trouble, no_connection_left_is_an_outage_that_ends) {
 }
 
 TEST_F(postgresql_trouble, a_client_of_one_name_has_one_connection_beside_the_listening_one) {
-  // Broken: each job that is wrapped makes the server start a process for nothing.
+  // Broken: each wrapped job makes the server start a process for nothing.
   auto admin = admin_of(troubled_server());
   for (int i = 0; i < 8; ++i) {
     const std::string application = fresh_schema();
@@ -253,7 +254,7 @@ TEST_F(postgresql_trouble, a_client_of_one_name_has_one_connection_beside_the_li
 }
 
 TEST_F(postgresql_trouble, a_schema_that_is_dropped_meanwhile_is_made_again) {
-  // Broken: a client that fails forever after somebody tidied up.
+  // Broken: a client that fails forever after somebody deleted its tables.
   const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 2s}).acquire();
   ASSERT_THAT(held, succeeds());
