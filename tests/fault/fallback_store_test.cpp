@@ -104,8 +104,8 @@ TEST(fallback_store, a_waiter_at_the_engine_waits_there_again_afterwards) {
   auto waits = in_thread([&] { return stock.acquire({.wait = patience}); });
   ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
   world.cut_off();
-  // Before the engine is checked again; a client that tries while the outage is being confirmed is
-  // told so.
+  // Before the waiter is looked at again; a client that tries while the outage is being confirmed
+  // is told so.
   auto local = stock.acquire({.wait = 0s});
   ASSERT_TRUE(eventually([&] {
     if (!local && local.error() == errc::unavailable) local = stock.acquire({.wait = 0s});

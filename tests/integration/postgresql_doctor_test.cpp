@@ -76,7 +76,7 @@ TEST(postgresql_doctor, sees_how_the_server_is_set_up) {
   checks = probe(url);
   EXPECT_EQ(named(checks, "durability").state, status::warn);
   EXPECT_EQ(named(checks, "connections").state, status::warn);
-  // And the age of an open snapshot is reported.
+  // And an open snapshot counts, according to its age.
   EXPECT_EQ(named(checks, "snapshots").state, status::ok);
   EXPECT_EQ(named(probe(shared_postgresql().url(fresh_schema())), "durability").state,
             status::warn);

@@ -1,4 +1,5 @@
-// Attempts and releases of many that go to the server as one: each is answered as if it had come alone.
+// Attempts and releases of many claims, sent to the server as one: each is answered as if it had
+// been sent alone.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_scripts_harness.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 using redis::script;
 
-// Whatever comes while something is unanswered waits, and goes out with the rest.
+// Whatever arrives while something is unanswered waits, and is sent with the rest.
 redis::server_options held_together(std::uint16_t port, bool functions,
                                     std::size_t enough = 1'000) {
   redis::server_options options = options_for(port);
@@ -20,7 +21,7 @@ redis::server_options held_together(std::uint16_t port, bool functions,
   return options;
 }
 
-// Both as functions and as scripts.
+// As functions and as scripts.
 struct redis_batch : testing::TestWithParam<bool> {
   redis_server server;
   client_side client;
@@ -77,7 +78,7 @@ struct redis_batch : testing::TestWithParam<bool> {
   awaited leave(const spi::claim& one) {
     return run(scripts->leave, one, redis::leaving_bytes(one, from));
   }
-  // What the script answers for an attempt, in words.
+  // What the script answers for an attempt, as text.
   static std::string told(const awaited& answer, const spi::claim& one) {
     const result<redis::reply>& raw = answer.get();
     if (!raw || raw->is_error()) return words(raw);
@@ -146,13 +147,13 @@ TEST_P(redis_batch, many_are_taken_and_given_back_by_few_scripts) {
   for (std::size_t i = 0; i < count; ++i) given.push_back(leave(claim(i)));
   go_on();
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(departure(given[i]), 1) << i;
-  // One goes at once, the others when it is answered.
+  // One is sent at once, the others when it is answered.
   constexpr std::size_t batches = (count - 1 + redis::batch_limit - 1) / redis::batch_limit;
   EXPECT_EQ(scripts_run(), 2 * (1 + batches));
 }
 
 TEST_P(redis_batch, enough_of_them_do_not_wait_for_an_answer) {
-  // Broken: the server would have nothing to do while the thread that is to read its answers has no processor.
+  // Broken: the server would be idle while the thread that reads its answers is not scheduled.
   line = client.connect(held_together(server.port(), GetParam(), 4));
   settle();
   server.cli({"CONFIG", "RESETSTAT"});
@@ -189,7 +190,7 @@ TEST_P(redis_batch, the_same_name_twice_is_seen_as_it_is_after_the_first) {
 }
 
 TEST_P(redis_batch, a_name_that_is_given_back_and_taken_at_once_grows_its_fence) {
-  // Broken: a resource that checks fences would take the later holder for the earlier one.
+  // Broken: a resource that checks fences would mistake the later holder for the earlier one.
   const std::uint64_t before = fence_of(attempt(claim(1, 7)), claim(1, 7));
   ASSERT_GT(before, 0U);
   server.cli({"CONFIG", "RESETSTAT"});
@@ -211,7 +212,7 @@ TEST_P(redis_batch, a_name_that_is_given_back_and_taken_at_once_grows_its_fence)
 }
 
 TEST_P(redis_batch, each_is_done_after_the_one_before_it) {
-  // Broken: an attempt that came before a release would find the name free, and overtake the waiters.
+  // Broken: an attempt before a release would find the name free, and overtake the waiters.
   const script& batch = *scripts->attempt.batched().by;
   const spi::claim holder = claim(1, 7);
   const spi::claim wanted = claim(2, 7);
@@ -255,7 +256,7 @@ TEST_P(redis_batch, a_try_does_not_overtake_the_release_before_it) {
 }
 
 TEST_P(redis_batch, only_the_holder_gives_back) {
-  // Broken: a release that comes late would end the hold of somebody else.
+  // Broken: a late release would end somebody else's hold.
   ASSERT_EQ(told(attempt(claim(1, 7)), claim(1, 7)), "granted");
   pause();
   const awaited first = attempt(claim(99));
@@ -327,12 +328,12 @@ TEST_P(redis_batch, without_memory_nothing_is_taken_and_everything_given_back) {
 }
 
 TEST_P(redis_batch, what_was_not_sent_when_the_link_ends_goes_over_the_next) {
-  // Broken: it would be called unavailable although nothing happened; or never answered.
+  // Broken: it would be reported as unavailable although nothing happened; or never answered.
   pause();
   const time_point heard = clock::now();
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
   const awaited first = attempt(claim(99));
-  const bool soon = clock::now() - heard < 1s;  // later it goes over the next link, too
+  const bool soon = clock::now() - heard < 1s;  // later it is sent on the next link, too
   std::vector<awaited> held;
   for (std::size_t i = 0; i < 6; ++i) held.push_back(attempt(claim(i)));
   server.cli({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
@@ -359,7 +360,7 @@ TEST_P(redis_batch, a_delayed_command_is_answered_when_the_connection_is_closed)
 }
 
 TEST_P(redis_batch, a_watcher_hears_of_each) {
-  // Broken: an observer would not hear that a lock was taken, or given back.
+  // Broken: an observer would not learn that a lock was taken, or released.
   const script& batch = *scripts->attempt.batched().by;
   const spi::claim mine = claim(1, 7);
   const spi::claim other = claim(3);
@@ -382,7 +383,7 @@ TEST_P(redis_batch, a_watcher_hears_of_each) {
 
 TEST_P(redis_batch, each_call_of_it_may_fail) {
   // Broken: a claim would be answered with what happened to another, or counted as taken when it is not.
-  // Two that are free, one that is held, one that is given back.
+  // Two free names, one that is held, one that is released.
   const spi::claim free1 = claim(1);
   const spi::claim free2 = claim(2);
   const spi::claim wanted = claim(3, 30);
@@ -390,7 +391,7 @@ TEST_P(redis_batch, each_call_of_it_may_fail) {
   const spi::claim holder = claim(5, 30);
   const script& batch = *scripts->attempt.batched().by;
   const auto holds = [&](const spi::claim& one) {
-    return departure(leave(one)) == 1;  // and gives it back
+    return departure(leave(one)) == 1;  // and releases it
   };
   int met = 0;
   for (const char* how : {"OOM", "NOPERM", "WRONGTYPE"}) {

@@ -1,4 +1,4 @@
-// The command connection on a sound network: answers go to the one that asked, however many ask.
+// The command connection on a sound network: answers go to the caller that asked, however many ask.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"
@@ -40,7 +40,8 @@ TEST(redis_connection, any_bytes_are_carried_as_they_are) {
 }
 
 TEST(redis_connection, sixteen_threads_share_it_and_each_gets_its_own_answers) {
-  // Broken: an answer would go to another's command, and one thread would believe another's grant.
+  // Broken: an answer would go to another's command, and one thread would take another's grant for
+  // its own.
   const redis_server server;
   client_side client;
   auto options = options_for(server.port());
@@ -73,7 +74,7 @@ TEST(redis_connection, commands_of_one_thread_are_executed_in_their_order) {
 }
 
 TEST(redis_connection, commands_sent_together_have_nothing_in_between) {
-  // Broken: ASKING would be spent by a stranger's command, WAIT would wait for another's write.
+  // Broken: ASKING would apply to another caller's command, WAIT would wait for another's write.
   const redis_server server;
   client_side client;
   const auto line = client.connect(server.port());
@@ -91,7 +92,7 @@ TEST(redis_connection, commands_sent_together_have_nothing_in_between) {
 }
 
 TEST(redis_connection, what_is_larger_than_the_socket_takes_at_once_arrives_whole) {
-  // Broken: a batch of renewals would stop in the middle, and all behind it.
+  // Broken: a batch of renewals would stop in the middle, with everything behind it.
   const redis_server server;
   client_side client;
   const auto line = client.connect(server.port());
@@ -105,7 +106,7 @@ TEST(redis_connection, what_is_larger_than_the_socket_takes_at_once_arrives_whol
 }
 
 TEST(redis_connection, commands_sent_by_completions_go_out_too) {
-  // Broken: asynchronous callers, who go on from one answer to the next command, would hang.
+  // Broken: asynchronous callers that send the next command from within an answer would hang.
   const redis_server server;
   client_side client;
   const auto line = client.connect(server.port());
@@ -164,12 +165,12 @@ TEST(redis_connection, a_database_that_is_not_there_is_said_at_once) {
   auto options = options_for(server.port());
   options.database = 99;
   const auto answer = client.call(client.connect(options), {"PING"});
-  ASSERT_EQ(code(answer), errc::denied);  // its word, not a fault of the URL's form
+  ASSERT_EQ(code(answer), errc::denied);  // the server's answer, not a malformed URL
   EXPECT_THAT(answer.error().detail, testing::HasSubstr("DB index is out of range"));
 }
 
 TEST(redis_connection, closing_answers_everything_and_refuses_the_rest) {
-  // Broken: a caller would wait forever for a connection that is no more.
+  // Broken: a caller would wait forever for a connection that no longer exists.
   const redis_server server;
   client_side client;
   const auto line = client.connect(server.port());

@@ -56,7 +56,7 @@ TEST(redis_fork, the_child_is_refused_and_the_parent_undisturbed) {
           answered = code(answer) == errc::cancelled;
         });
         const bool refused = !news->subscribe({redis::channel_id::flavour::classic, "more"}, who);
-        // All of it ends here too, as it would at the end of the child's main().
+        // All of it is destroyed here too, as at the end of the child's main().
         held = nullptr;
         news->close();
         news = nullptr;

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 using redis::command;
 using redis::connection;
 
-// For commands that must be answered: never reached where all is well.
+// For commands that must be answered: never reached if all is well.
 inline constexpr auto ample = 60s;
 
 inline redis::server_options options_for(std::uint16_t port) {
@@ -38,7 +38,7 @@ inline redis::server_options options_for(std::uint16_t port) {
   return options;
 }
 
-// An answer that is on its way. May end before the answer comes.
+// An answer that is still to come. May be destroyed before that.
 class awaited {
  public:
   explicit awaited(std::shared_ptr<spi::reactor> reactor)
@@ -53,7 +53,7 @@ class awaited {
     };
   }
   [[nodiscard]] bool there() const { return state_->done.load(); }
-  // Drives the reactor until it is there.
+  // Drives the reactor until the answer has arrived.
   [[nodiscard]] const result<redis::reply>& get() const {
     state_->reactor->wait(state_->done);
     return *state_->answer;
@@ -116,7 +116,8 @@ inline std::optional<errc> code(const result<redis::reply>& answer) {
   return answer ? std::nullopt : std::optional(answer.error().code);
 }
 
-// `call` takes a limit: nobody can be asked, and the reason is told once there was time to find it out.
+// `call` takes a limit: no server can be reached, and the reason is reported once there was time to
+// find it out.
 template <class Call>
 testing::AssertionResult unavailable_for(const std::string& reason, duration first,
                                          const Call& call) {

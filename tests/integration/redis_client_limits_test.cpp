@@ -1,4 +1,4 @@
-// What a server may not do to us: answer with more than we can hold.
+// What a server must not be able to do: answer with more than we can hold.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"

@@ -1,5 +1,5 @@
-// Who we are to the server: users, passwords, permissions, roles. A refusal is said at once, with
-// what to grant and without a secret.
+// Who we are to the server: users, passwords, permissions, roles. A refusal is reported at once,
+// with what to grant and without a secret.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"
@@ -63,7 +63,8 @@ TEST(redis_login, nobody_goes_on_as_the_default_user) {
 }
 
 TEST(redis_login, a_user_with_few_rights_connects_and_learns_what_is_missing) {
-  // Broken: the least privileges that we document would not do, or a refusal would not say why.
+  // Broken: the minimal privileges that we document would not suffice, or a refusal would not say
+  // why.
   const redis_server server;
   server.cli({"ACL", "SETUSER", "few", "on", std::string(">") + secret_word, "-@all", "+ping",
               "+get", "+eval", "+subscribe", "~holdfast:*", "resetchannels", "&holdfast:*"});
@@ -109,7 +110,7 @@ TEST(redis_login, a_user_that_is_removed_is_denied_and_one_that_comes_back_is_le
 }
 
 TEST(redis_login, a_replica_is_not_taken_for_a_master) {
-  // Broken: locks would be asked of a server that forgets them.
+  // Broken: locks would be requested from a server that forgets them.
   const redis_server server(
       {.tls = false, .arguments = {"--replicaof", "127.0.0.1", "1"}, .admin = {}});
   client_side client;

@@ -52,7 +52,8 @@ TEST_F(redis_script, it_is_sent_in_full_only_where_it_is_not_known) {
 }
 
 TEST_F(redis_script, one_that_the_server_knows_does_not_overtake_one_that_it_does_not) {
-  // Broken: the first release of a client was done after the try that followed it, which was refused.
+  // Broken: a client's first release was carried out after the try that followed it, which was
+  // refused.
   const script set("return redis.call('SET', KEYS[1], ARGV[1])");
   const script get("return redis.call('GET', KEYS[1])");
   for (const char* value : {"1", "2"}) {
@@ -67,7 +68,7 @@ TEST_F(redis_script, one_that_the_server_knows_does_not_overtake_one_that_it_doe
 }
 
 TEST_F(redis_script, keys_and_arguments_are_the_same_the_second_time) {
-  // Broken: the fallback would work on another key than the call.
+  // Broken: the fallback would use another key than the call.
   const script echo("return {KEYS[1], KEYS[2], ARGV[1], ARGV[2]}");
   const std::string odd("a\r\n$3\r\n\0b", 9);
   for (int i = 0; i < 2; ++i) {
@@ -113,7 +114,7 @@ TEST_F(redis_function, its_library_is_loaded_once_where_it_is_not_known) {
 }
 
 TEST_F(redis_function, is_a_script_where_functions_are_off) {
-  // Broken: a server that has no functions, or does not let us use them, could not be used.
+  // Broken: a server that has no functions, or denies them to us, could not be used.
   redis::server_options options = options_for(server.port());
   options.functions = false;
   line = client.connect(std::move(options));
@@ -140,7 +141,8 @@ TEST_F(redis_function, what_was_sent_before_the_library_is_known_keeps_its_order
 }
 
 TEST_F(redis_function, a_library_that_may_not_be_loaded_is_named_as_the_reason) {
-  // Broken: who lacks the right would read that a function is not found, and look in the wrong place.
+  // Broken: a user without the right would read that a function is not found, and look in the wrong
+  // place.
   server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-function"});
   redis::server_options options = options_for(server.port());
   options.user = "shop";

@@ -1,5 +1,4 @@
-// Subscriptions: what is published after the confirmation arrives, and what may have been missed is
-// said.
+// Subscriptions: what is published after the confirmation arrives, and a possible gap is reported.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"
@@ -20,7 +19,7 @@ using redis::subscriber;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Writes down what it is told.
+// Records what it is notified of.
 class listener final : public redis::channel_listener {
  public:
   void confirmed() override { ++confirmations; }
@@ -108,7 +107,7 @@ TEST_F(redis_subscriber, listeners_of_a_channel_share_it_until_the_last_leaves) 
   EXPECT_THAT(first->messages(), ElementsAre("both"));
   two.reset();
   EXPECT_TRUE(eventually([&] { return subscribers("news") == "0"; }));
-  // And again: the channel is as new.
+  // And again: the channel works as at first.
   const auto third = std::make_shared<listener>();
   const auto three = listen(third, named("news"));
   ASSERT_TRUE(eventually([&] { return third->confirmations == 1; }));
@@ -117,7 +116,7 @@ TEST_F(redis_subscriber, listeners_of_a_channel_share_it_until_the_last_leaves) 
 }
 
 TEST_F(redis_subscriber, leaving_and_coming_back_at_once_ends_with_a_subscription) {
-  // Broken: an answer to the leaving would be taken for one to the coming.
+  // Broken: an answer to UNSUBSCRIBE would be taken for one to SUBSCRIBE.
   const auto who = std::make_shared<listener>();
   auto held = listen(who, named("news"));
   for (int i = 0; i < 100; ++i) {
@@ -134,7 +133,7 @@ TEST_F(redis_subscriber, leaving_and_coming_back_at_once_ends_with_a_subscriptio
 }
 
 TEST_F(redis_subscriber, a_lost_connection_is_reported_and_confirmed_again) {
-  // Broken (H22): a waiter would sleep on a subscription that is no more.
+  // Broken (H22): a waiter would sleep on a subscription that no longer exists.
   const auto who = std::make_shared<listener>();
   const auto held = listen(who, named("news"));
   const auto more = std::make_shared<listener>();
@@ -172,7 +171,7 @@ TEST_F(redis_subscriber, a_silent_connection_is_found_out_by_asking) {
     const auto who = std::make_shared<listener>();
     const auto held = listen(who, named("news"));
     EXPECT_TRUE(eventually([&] { return who->confirmations >= 1; }));
-    // Alive: asked and answered, more than once.
+    // Alive: pinged and answered, more than once.
     const std::size_t before = proxy.pieces(fault_proxy::way::to_client);
     EXPECT_TRUE(eventually([&] { return proxy.pieces(fault_proxy::way::to_client) > before + 3; }));
     if (who->interruptions > 0) return testing::AssertionFailure() << "not answered in time";
@@ -201,13 +200,14 @@ TEST_F(redis_subscriber, a_forbidden_channel_is_reported_with_what_to_grant) {
   EXPECT_EQ(refused->last(), errc::denied);
   EXPECT_THAT(refused->last().detail, HasSubstr("&other"));
   EXPECT_EQ(allowed->interruptions, 0);
-  // Asked for again with patience: once it is granted, it works.
+  // Requested again with patience: once it is granted, it works.
   server.cli({"ACL", "SETUSER", "few", "&other"});
   EXPECT_TRUE(eventually([&] { return refused->confirmations == 1; }));
 }
 
 TEST_F(redis_subscriber, many_channels_come_and_go_under_fire) {
-  // Broken: questions and answers would fall out of step, or a listener be called after its end.
+  // Broken: requests and answers would get out of step, or a listener be called after its
+  // destruction.
   std::atomic<bool> stop{false};
   std::jthread trouble([&] {
     while (!stop) {
@@ -251,7 +251,7 @@ TEST_F(redis_subscriber, closing_calls_nobody_afterwards) {
 }
 
 TEST(redis_sharded_subscriber, a_slot_that_moves_away_is_a_loss_until_it_is_back) {
-  // Broken: after a resharding pushes would be lost in silence (the server ends the subscription).
+  // Broken: after a resharding pushes would be lost silently (the server ends the subscription).
   const redis_server server({.tls = false, .arguments = {"--cluster-enabled", "yes"}, .admin = {}});
   server.cli({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
   ASSERT_TRUE(eventually([&] {

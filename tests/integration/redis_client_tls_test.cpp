@@ -1,4 +1,4 @@
-// TLS: the server is who it says, by chain and name, or nothing is sent to it.
+// TLS: the server proves its identity, by chain and name, or nothing is sent to it.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "net/tls_context.hpp"
@@ -95,7 +95,7 @@ TEST_F(redis_tls, sixteen_threads_and_large_answers_go_through_one_session) {
 }
 
 TEST_F(redis_tls, a_certificate_for_another_name_is_refused) {
-  // Broken: anybody with any certificate of the same authority could play the server.
+  // Broken: anybody with any certificate of the same authority could impersonate the server.
   const redis_server server(serving(files.signed_for("DNS:elsewhere"), files));
   const auto answer = client.call(connect(server.port(), trusting()), {"PING"});
   ASSERT_EQ(code(answer), errc::denied);
@@ -175,7 +175,7 @@ TEST_F(redis_tls, a_handshake_that_hangs_ends_at_the_deadline) {
 }
 
 TEST_F(redis_tls, a_session_broken_at_any_byte_is_unavailable_and_then_made_again) {
-  // Broken: a torn record would crash, hang, or be believed.
+  // Broken: a torn record would crash, hang, or be accepted.
   const redis_server server(serving(files.signed_for(usual_names), files));
   fault_proxy proxy(server.port());
   auto options = options_for(proxy.port());

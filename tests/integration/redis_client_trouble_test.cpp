@@ -62,7 +62,7 @@ TEST_F(redis_trouble, one_time_out_answers_all_that_are_in_flight) {
 }
 
 TEST_F(redis_trouble, commands_are_answered_by_their_deadline_in_a_black_hole) {
-  // Broken (H24, H25): a peer that is gone without a word would hold threads for hours.
+  // Broken (H24, H25): a peer that vanished silently would block threads for hours.
   for (const way which : {way::to_server, way::to_client}) {
     proxy.lose(which);
     for (int i = 0; i < 5; ++i) {
@@ -109,9 +109,10 @@ TEST_F(redis_trouble, writing_to_a_closed_peer_raises_no_signal) {
 }
 
 TEST_F(redis_trouble, an_answer_cut_in_the_middle_is_no_answer) {
-  // Broken (H26): half an answer would be believed.
+  // Broken (H26): half an answer would be accepted.
   for (std::size_t cut = 0; cut < 12; ++cut) {
-    // After a quiet time a command whose link ends is sent once more: what was sent late shows nothing.
+    // After a quiet period a command whose link ends is sent once more: what was sent late proves
+    // nothing.
     for (bool in_time = false; !in_time;) {
       expect_recovery();
       const time_point heard = clock::now();
@@ -136,7 +137,7 @@ TEST_F(redis_trouble, answers_that_come_byte_by_byte_are_the_same) {
 }
 
 TEST_F(redis_trouble, garbage_ends_the_connection_and_the_outcome_is_unknown) {
-  // Broken (H26): nonsense would be believed, or the connection used on after it.
+  // Broken (H26): nonsense would be accepted, or the connection used after it.
   proxy.garble(way::to_client);
   const auto answer = client.call(line, {"PING"});
   ASSERT_EQ(code(answer), errc::unavailable);
@@ -151,7 +152,7 @@ TEST_F(redis_trouble, a_lost_answer_costs_one_command_and_is_executed_all_the_sa
     proxy.swallow(way::to_client, 1);
     EXPECT_EQ(code(client.call(line, {"INCR", count}, limit)), errc::unavailable);
     const std::string counted = words(client.call(line, {"GET", count}));
-    // One that did not get to the server in time is not what this is about.
+    // A command that did not reach the server in time is not the subject of this test.
     return counted == "1" ? testing::AssertionSuccess() : testing::AssertionFailure() << counted;
   }));
 }
@@ -211,15 +212,15 @@ TEST_F(redis_trouble, reconnecting_is_not_hammering) {
 }
 
 TEST_F(redis_trouble, a_connection_closed_for_idleness_is_made_again) {
-  // Broken (H41): the first command after a quiet time would fail.
+  // Broken (H41): the first command after a quiet period would fail.
   server.cli({"CONFIG", "SET", "timeout", "1"});
   EXPECT_TRUE(eventually([&] { return proxy.open() == 0; }));
   EXPECT_EQ(words(client.call(line, {"PING"})), "PONG");
 }
 
 TEST_F(redis_trouble, a_command_that_finds_the_link_closed_after_a_quiet_time_is_sent_once_more) {
-  // Broken (H41): the first command after a quiet time would fail where the end of the link had not
-  // been noticed yet. The answer to it is cut off here, so that it is certain to be on its way.
+  // Broken (H41): the first command after a quiet period would fail if the end of the link had not
+  // been noticed yet. Its answer is cut off here, so that the command was certainly sent.
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
   const time_point quiet_until = clock::now() + 1100ms;
   EXPECT_TRUE(eventually([&] { return clock::now() > quiet_until; }));
@@ -231,8 +232,8 @@ TEST_F(redis_trouble, a_command_that_finds_the_link_closed_after_a_quiet_time_is
 }
 
 TEST_F(redis_trouble, what_is_sent_once_more_is_answered_from_the_start) {
-  // Broken: an answer that came before the link ended would count, and each command behind it would get the answer of
-  // the one before.
+  // Broken: an answer that came before the link ended would count, and each later command would get
+  // the answer of the previous one.
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
   const time_point quiet_until = clock::now() + 1100ms;
   EXPECT_TRUE(eventually([&] { return clock::now() > quiet_until; }));

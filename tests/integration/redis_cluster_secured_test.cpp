@@ -1,5 +1,6 @@
-// A cluster with TLS among its nodes and to its clients, and with users: every node is verified, also
-// who was only heard of, and a refusal says which node refuses. All tests share one cluster.
+// A cluster with TLS among its nodes and to its clients, and with users: every node is verified,
+// even one known only from other nodes, and a refusal says which node refuses. All tests share one
+// cluster.
 #include "contract/contract.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
@@ -48,7 +49,7 @@ class redis_cluster_secured : public testing::Test {
   static int slot_of(const std::string& name) {
     return redis::slot_of_partition(redis::partition_of({"", name}));
   }
-  // A name whose lock this node has.
+  // A name whose lock is on this node.
   [[nodiscard]] static std::string name_at(std::size_t node) {
     for (int i = 0;; ++i) {
       std::string name = "stock/" + std::to_string(i);
@@ -71,7 +72,7 @@ class redis_cluster_secured : public testing::Test {
 };
 
 TEST_F(redis_cluster_secured, a_waiter_follows_a_slot_that_moves) {
-  // Broken: MOVED names a port that speaks no TLS, or the new node is met without a user.
+  // Broken: MOVED names a port without TLS, or the new node is contacted without a user.
   const client holding = client::open(url()).value();
   const client waiting = client::open(url()).value();
   const std::string name = "moving";
@@ -98,7 +99,7 @@ TEST_F(redis_cluster_secured, a_waiter_follows_a_slot_that_moves) {
 }
 
 TEST_F(redis_cluster_secured, a_waiter_is_granted_by_the_replica_that_takes_over) {
-  // Broken: the replica is another server, met for the first time.
+  // Broken: the replica is another server, contacted for the first time.
   const client holding = client::open(url()).value();
   const client waiting = client::open(url()).value();
   const std::string name = "taken over";
@@ -115,7 +116,7 @@ TEST_F(redis_cluster_secured, a_waiter_is_granted_by_the_replica_that_takes_over
 }
 
 TEST_F(redis_cluster_secured, nodes_of_another_authority_are_refused) {
-  // Broken: anybody could say who has which slot.
+  // Broken: anybody could claim who has which slot.
   tls_files strangers;
   const auto answer = try_with(url(strangers.authority()), "stock");
   ASSERT_THAT(answer, fails_with(errc::denied));
@@ -123,7 +124,7 @@ TEST_F(redis_cluster_secured, nodes_of_another_authority_are_refused) {
 }
 
 TEST_F(redis_cluster_secured, one_node_whose_certificate_names_another_is_refused_by_name) {
-  // Broken: only who stands in the URL is verified; or one bad node keeps everybody from all.
+  // Broken: only the nodes in the URL are verified; or one bad node makes all of them unusable.
   const std::size_t bad = servers().owner(slot_of("stock"));
   const std::size_t good = (bad + 1) % redis_cluster::master_count;
   redis_server& node = servers().node(bad);
@@ -141,7 +142,7 @@ TEST_F(redis_cluster_secured, one_node_whose_certificate_names_another_is_refuse
 }
 
 TEST_F(redis_cluster_secured, a_right_that_one_node_lacks_is_named_with_it) {
-  // Broken: rules are not replicated; nobody finds out which of six nodes has not got them.
+  // Broken: ACL rules are not replicated; nobody finds out which of six nodes lacks them.
   const std::size_t which = servers().owner(slot_of("stock"));
   redis_server& node = servers().node(which);
   node.cli({"ACL", "SETUSER", "shop", "resetkeys", "~other:*"});

@@ -36,7 +36,7 @@ class redis_cluster_nodes : public testing::Test {
 };
 
 TEST_F(redis_cluster_nodes, slots_are_counted_as_the_server_does) {
-  // Broken (H52): every command takes a detour, or a lock's keys lie in different slots.
+  // Broken (H52): every command takes a detour, or a lock's keys are in different slots.
   for (int partition = 0; partition < 256; partition += 17) {
     const auto which = static_cast<redis::partition>(partition);
     EXPECT_EQ(servers().node(0).cli({"CLUSTER", "KEYSLOT", redis::partition_prefix(which)}),
@@ -45,7 +45,7 @@ TEST_F(redis_cluster_nodes, slots_are_counted_as_the_server_does) {
 }
 
 TEST_F(redis_cluster_nodes, names_are_spread_over_all_masters) {
-  // Broken: one node bears everything; or a listing shows the locks of one node only.
+  // Broken: one node carries the whole load; or a listing shows the locks of one node only.
   const client one = open();
   std::vector<lease> held;
   for (int i = 0; i < 40; ++i) {
@@ -166,7 +166,7 @@ TEST_F(redis_cluster_nodes, functions_are_loaded_on_every_master_and_again_where
 }
 
 TEST_F(redis_cluster_nodes, nobody_is_together_with_another_while_slots_move) {
-  // Broken: two hold at once, or a fence goes back, because one asks the old node and one the new.
+  // Broken: two hold at once, or a fence decreases, because one asks the old node and one the new.
   constexpr int moves = 10;
   const std::string name = "counter";
   const int slot = slot_of(name);
@@ -232,14 +232,14 @@ TEST_F(redis_cluster_nodes, a_waiter_is_granted_by_the_replica_that_took_over) {
 }
 
 TEST_F(redis_cluster_nodes, a_killed_master_is_replaced_and_fences_grow) {
-  // Broken (H44, H53): after a node's death its locks cannot be had, or the fence begins again.
+  // Broken (H44, H53): after a node's death its locks are unavailable, or the fence starts over.
   const std::string name = "killed";
   const int slot = slot_of(name);
   const client one = open();
   mutex stock(one, name, {.ttl = 1s});
   const auto before = stock.acquire({.wait = patience});
   ASSERT_THAT(before, succeeds());
-  // Longer than a new client waits for an engine that is not there at all.
+  // Longer than a new client waits for an unreachable engine.
   servers().replace_after(6s);
   redis_server& killed = servers().node(servers().owner(slot));
   killed.kill();

@@ -1,4 +1,4 @@
-// What the worlds of the conformance test are about, by which rules, and how their answers are compared.
+// The subjects of the conformance test's worlds, their rules, and how answers are compared.
 #pragma once
 
 #include "redis_scripts_harness.hpp"
@@ -28,13 +28,13 @@ inline std::string text_of(const spi::renewal& renewal) {
   return "renewal " + state + (holds ? ", " + text_of(renewal.grant) : "");
 }
 
-// What a world is about; `alone` is one process, which mostly finds the name as it left it. All but `anything` and
-// `semaphore` are mostly ordinary.
+// The subject of a world; `alone` is one process, which mostly finds the name as it left it. All
+// but `anything` and `semaphore` are mostly ordinary.
 enum class about : std::uint8_t { anything, mutex, readers, permits, semaphore, line, alone };
 inline constexpr about subjects[] = {about::anything,  about::mutex, about::readers, about::permits,
                                      about::semaphore, about::line,  about::alone};
 
-// In a long line nobody's time is over as long as it grows and shrinks.
+// In a long queue no lease ends while it grows and shrinks.
 inline short_scripts::times times_for(about what) {
   return {what == about::line ? 400ms : 60ms, 100ms};
 }
@@ -43,7 +43,7 @@ inline duration offer_for(about what) { return what == about::line ? 100ms : 8ms
 inline memory::rules short_rules(about what) {
   memory::rules rules;
   rules.offer = offer_for(what);
-  rules.hand_over_after = duration{0};  // the waiter is handed it
+  rules.hand_over_after = duration{0};  // the lock is handed to the waiter
   rules.waiter_lease = times_for(what).waiter_lease;
   rules.tombstone_extra = times_for(what).tombstone_extra;
   return rules;

@@ -108,13 +108,13 @@ class world {
     }
     if (claims_.size() <= 4 || claims_.size() >= claims_at_most()) growing_ = claims_.size() <= 4;
     const bool comes = about_ == about::line ? (pick(8) != 0) == growing_
-                                             : pick(3) == 0;  // a line grows, then shrinks
+                                             : pick(3) == 0;  // a queue grows, then shrinks
     if (own.empty() || (comes && claims_.size() < claims_at_most())) {
       claims_.push_back(newcomer(who));
       return attempt(claims_.back());
     }
     std::size_t index = own[pick(own.size())];
-    if (about_ == about::line && pick(25) != 0) {  // mostly who holds gives back
+    if (about_ == about::line && pick(25) != 0) {  // mostly the holder releases
       for (std::size_t i = 0; i < claims_.size(); ++i) {
         if (claims_[i].claim->id == last_granted_) index = i;
       }
@@ -167,7 +167,7 @@ class world {
     }
   }
 
-  // Several calls as one: answered as if each had come alone.
+  // Several calls as one: answered as if each had been sent alone.
   std::vector<redis::reply> batch(const std::string& letters,
                                   const std::vector<std::string>& arguments) {
     std::vector<std::string> all_keys;
@@ -184,7 +184,7 @@ class world {
     return raw.elements;
   }
 
-  // A new grant has a greater fence than all before it; the same grant has its own.
+  // A new grant has a greater fence than all before it; the same grant keeps its own.
   void check_fence(fence_token fence, const spi::claim_id& id) {
     if (fence <= fences_[id]) return;  // a push may be overtaken by a later answer
     EXPECT_GT(fence.value(), floor_) << spi::public_id(id) << history_;
@@ -217,7 +217,7 @@ class world {
         ledger_.leave(last_, *one.claim, one.process,
                       remember ? memory::on_leave::remember : memory::on_leave::forget, out_);
     log("leave", one, std::to_string(answer->kind) + (answer->dated() ? "" : ", undated"));
-    // One that has ended, and was followed by nobody, may be told that it was the holder.
+    // A hold that has ended without a successor may be told that it was the holder.
     if (!answer->dated() && ours == spi::departure::gone) {
       ASSERT_EQ(fences_[one.claim->id].value(), greatest_) << history_;
       return;
@@ -225,7 +225,7 @@ class world {
     ASSERT_EQ(answer->kind, static_cast<int>(ours)) << history_;
   }
 
-  // In one batch, as a thread sends them that waits for no answer of its release.
+  // In one batch, as a thread sends them if it does not wait for the answer of its release.
   void leave_and_attempt(const known_claim& gone, const known_claim& next) {
     const auto answers =
         batch("la", {redis::leaving_bytes(*gone.claim, from(gone.process)), bytes(next)});
@@ -265,7 +265,7 @@ class world {
     known_claim next = newcomer(pick(processes));
     auto claim = std::make_shared<spi::claim>(*next.claim);
     if (pick(4) == 0) claim->id = before.claim->id;
-    // What the new holder says of these is not what counts.
+    // The new holder's values for these do not count.
     claim->mode = before.claim->mode;
     claim->permits = before.claim->permits;
     claim->max = before.claim->max;
@@ -331,7 +331,7 @@ class world {
     }
   }
 
-  // Grants and losses reach the same processes. That a lock is wanted or free is only a hint.
+  // Grants and losses reach the same processes. "Wanted" and "free" are only hints.
   void compare_pushes() {
     std::map<process_id, std::vector<std::string>> expected;
     for (const memory::push& each : out_.pushes) {
@@ -390,7 +390,8 @@ class world {
 
 }  // namespace
 
-// The scripts would grant, refuse, order or end claims by other rules than every other store.
+// Broken if it fails: the scripts grant, refuse, order or end claims by other rules than every
+// other store.
 TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
   const redis_server server;
   const std::uint64_t seeds = rounds<std::uint64_t>(21, 500);

@@ -1,4 +1,4 @@
-// What `doctor` says of a Redis server: each check on a set-up that is broken in that way.
+// What `doctor` says about a Redis server: each check on a set-up that is broken accordingly.
 #include "integration/redis_store_harness.hpp"
 #include "stores/redis/doctor.hpp"
 #include "stores/redis/scripts.hpp"
@@ -59,7 +59,8 @@ TEST_F(redis_doctor, a_healthy_server_fails_in_nothing) {
 }
 
 TEST(redis_doctor_tries, what_the_library_calls_and_nothing_else) {
-  // Broken: a right that is missing would be found by the first lock, or one that nobody needs would be asked for.
+  // Broken: a missing right would be found by the first lock, or an unnecessary one would be
+  // demanded.
   const std::string text = redis::library_text();
   const std::regex by_name("(?:call|try|paged)\\('([A-Z]+)'");
   std::set<std::string> called{"PUBLISH", "SCAN"};  // by the kind of channel; by a listing
@@ -75,7 +76,7 @@ TEST(redis_doctor_tries, what_the_library_calls_and_nothing_else) {
 }
 
 TEST_F(redis_doctor, eviction_fails) {
-  // Broken (H33): locks would be deleted by a full server, and nobody was warned.
+  // Broken (H33): locks would be deleted by a full server without a warning.
   server.cli({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
   EXPECT_EQ(check("eviction").state, status::warn);
   server.cli({"CONFIG", "SET", "maxmemory", "100mb"});
@@ -105,14 +106,14 @@ TEST_F(redis_doctor, persistence_that_is_off_or_failing_is_reported) {
 }
 
 TEST_F(redis_doctor, replicas_are_reported) {
-  // Broken (H44): that a failover may forget locks would be learned in one.
+  // Broken (H44): users would learn only during a failover that it may forget locks.
   const redis_server replica(
       {false, {"--replicaof", "127.0.0.1", std::to_string(server.port())}, {}});
   EXPECT_TRUE(eventually([&] { return check("replicas").state == status::warn; }));
 }
 
 TEST_F(redis_doctor, permissions_that_are_missing_are_named) {
-  // Broken: the first writer in line would find out.
+  // Broken: only the first waiting writer would find out.
   server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish", "-zscore",
               "~holdfast:*", "resetchannels", "&holdfast:*"});
   const spi::check commands = check("permissions", "shop:secret@");
@@ -194,7 +195,7 @@ TEST_F(redis_doctor, the_rights_of_the_manual_are_enough_for_foreign_dialects) {
 }
 
 TEST_F(redis_doctor, the_channel_of_another_dialect_is_not_enough) {
-  // Broken: all is "ok", and then a release fails.
+  // Broken: everything is "ok", and then a release fails.
   options_ = "?dialect=redisson";
   server.cli(
       {"ACL", "SETUSER", "java", "on", ">secret", "+@all", "~*", "resetchannels", "&holdfast:*"});
@@ -230,7 +231,7 @@ TEST(redis_checks, judge_what_cannot_be_built_here) {
   EXPECT_EQ(redis::check_clock(1s).state, status::ok);
   EXPECT_EQ(redis::check_clock(-1min).state, status::warn);
   EXPECT_EQ(redis::check_clock(1min).state, status::warn);
-  // Broken: a slow answer is taken for a clock that is behind.
+  // Broken: a slow answer is mistaken for a slow clock.
   EXPECT_EQ(redis::clock_ahead(105s, 100s, 110s), 0s);
   EXPECT_EQ(redis::clock_ahead(90s, 100s, 110s), -10s);
   EXPECT_EQ(redis::clock_ahead(113s, 100s, 110s), 3s);

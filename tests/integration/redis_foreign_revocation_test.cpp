@@ -1,5 +1,5 @@
-// Forced and safe revocation in the foreign dialects: of locks of ours, and of other libraries', whose commands are
-// sent here by hand.
+// Forced and safe revocation in the foreign dialects: of our locks and of other libraries' locks,
+// whose commands are sent here by hand.
 #include "integration/redis_listening.hpp"
 
 namespace holdfast::test {
@@ -38,7 +38,8 @@ TEST_F(redis_foreign_revocation, a_lock_of_redisson_is_deleted_and_its_waiters_a
 }
 
 TEST_F(redis_foreign_revocation, only_the_holder_that_was_looked_at_loses_it) {
-  // Broken: the operator looked at a thread that hung; by the time of the release another has the lock.
+  // Broken: the operator looked at a hung thread; by the time of the release another one has the
+  // lock.
   take("stock");
   client mine = open("redisson");
   const auto state = mine.inspect("stock");
@@ -57,7 +58,7 @@ TEST_F(redis_foreign_revocation, only_the_holder_that_was_looked_at_loses_it) {
 }
 
 TEST_F(redis_foreign_revocation, readers_and_writers_of_redisson_are_taken_away_one_by_one) {
-  // Broken: the whole lock is deleted under a reader that was not meant.
+  // Broken: the whole lock is deleted under an uninvolved reader.
   client mine = open("redisson");
   auto ours = shared_mutex(mine, "price", {.ttl = 20s}).acquire_shared();
   ASSERT_TRUE(ours) << ours.error().message();
@@ -83,7 +84,8 @@ TEST_F(redis_foreign_revocation, readers_and_writers_of_redisson_are_taken_away_
 }
 
 TEST_F(redis_foreign_revocation, a_lock_of_redis_py_without_an_end_is_only_taken_by_force) {
-  // Broken: a process that died without a ttl shuts the lock for good; or a safe revocation waits without an end.
+  // Broken: a process that died without a ttl blocks the lock forever; or a safe revocation never
+  // ends.
   server.cli({"SET", "stock", "somebody-else", "NX"});
   client mine = open("simple");
   EXPECT_EQ(told(mine.revoke("stock", revocation::safe)), std::string(describe(errc::unsupported)));
@@ -93,7 +95,7 @@ TEST_F(redis_foreign_revocation, a_lock_of_redis_py_without_an_end_is_only_taken
 }
 
 TEST_F(redis_foreign_revocation, a_waiter_of_python_redis_lock_is_woken) {
-  // Broken: it sleeps in BLPOP, without a limit where its locks have no end.
+  // Broken: it sleeps in BLPOP, without a limit if its locks have no expiry.
   server.cli({"SET", "lock:stock", "theirs", "NX"});
   auto waiting = in_thread([&] { return server.cli({"BLPOP", "lock-signal:stock", "60"}); });
   ASSERT_TRUE(eventually([&] {
@@ -120,7 +122,7 @@ TEST_F(redis_foreign_revocation,
 }
 
 TEST_F(redis_foreign_revocation, readers_that_were_revoked_free_the_lock_when_they_stop) {
-  // Broken: a reader has been told, has stopped, and keeps writers out for the rest of its ttl.
+  // Broken: a reader was notified and has stopped, but keeps writers out for the rest of its ttl.
   client mine = open("redisson");
   auto ours = shared_mutex(mine, "price", {.ttl = 6s}).acquire_shared();
   ASSERT_TRUE(ours) << ours.error().message();

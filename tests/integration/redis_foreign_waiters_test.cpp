@@ -21,7 +21,7 @@ class busy_client {
           const auto lease = lock.acquire({.wait = patience});
           if (!lease) continue;
           ++grants_;
-          std::this_thread::sleep_for(10ms);  // what it has the lock for
+          std::this_thread::sleep_for(10ms);  // the work under the lock
         }
       });
     }
@@ -40,7 +40,7 @@ class busy_client {
   std::vector<std::jthread> threads_;
 };
 
-// How often it was asked for until it was granted; as the other libraries do, with pauses between.
+// The number of attempts until it was granted; with pauses in between, as in the other libraries.
 int tries_until(const std::function<bool()>& granted, int most) {
   std::minstd_rand random(7);
   for (int tries = 1; tries <= most; ++tries) {

@@ -1,4 +1,5 @@
-// What a release leaves behind: for an attempt that was not answered and may come late, and for the next.
+// What a release leaves behind: for an unanswered attempt that may arrive late, and for the next
+// claim.
 #include "redis_scripts_harness.hpp"
 
 namespace holdfast::test {
@@ -35,8 +36,8 @@ class redis_leave : public testing::Test, protected one_name {
 };
 
 TEST_F(redis_leave, a_claim_that_is_there_needs_no_tombstone_for_its_only_request) {
-  // Broken: every hand-over whose message overtakes the attempt's answer would write one, and every attempt
-  // look for one.
+  // Broken: every hand-over whose message overtakes the attempt's answer would write a tombstone,
+  // and every attempt would look for one.
   EXPECT_EQ(attempt(1), 1);
   EXPECT_EQ(attempt(2), 0);
   EXPECT_EQ(leave(2, "2"), 0);
@@ -56,7 +57,7 @@ TEST_F(redis_leave, a_claim_that_is_not_there_must_not_come_afterwards) {
 }
 
 TEST_F(redis_leave, the_next_to_take_the_name_keeps_its_life_and_leaves_nothing_of_the_last) {
-  // Broken: a state would have no end, or the rest of another claim in it.
+  // Broken: a state would have no expiry, or contain the rest of another claim.
   constexpr long long idle = 21;
   constexpr std::size_t before_the_claim = 46;
   std::uint8_t number = 0;
@@ -80,7 +81,7 @@ TEST_F(redis_leave, where_several_requests_are_unanswered_there_is_always_a_tomb
 }
 
 TEST_F(redis_leave, without_memory_does_not_shorten_the_life_of_the_state) {
-  // Broken: the next holder would trust what the state says of its life, and lose the lock with its key.
+  // Broken: the next holder would trust the expiry in the state, and lose the lock with its key.
   EXPECT_EQ(attempt(1), 1);
   server.cli({"CONFIG", "SET", "maxmemory", "1"});
   EXPECT_EQ(leave(1, ""), 1);
@@ -100,7 +101,7 @@ class redis_leave_after_the_end : public redis_leave {
     const redis::reply granted = caller.run(caller.scripts().attempt, keys, {mine});
     ASSERT_EQ(redis::answer_of(granted)->kind, 1);
     const auto end = redis::answer_of(granted)->at + brief.ttl;
-    // Not by a script of ours: that would take the ended hold out.
+    // Not by one of our scripts: that would remove the ended hold.
     ASSERT_TRUE(eventually([&] {
       const redis::reply time = caller.send(command{"TIME"});
       return spi::server_time(std::chrono::seconds(std::stoll(time.elements.at(0).text))) +
@@ -112,7 +113,8 @@ class redis_leave_after_the_end : public redis_leave {
 };
 
 TEST_F(redis_leave_after_the_end, it_is_gone_and_the_next_one_is_not_touched) {
-  // Broken: an owner that comes too late would be told that it had the lock until then, or end another's hold.
+  // Broken: an owner that is too late would be told that it had the lock until then, or end
+  // another's hold.
   hold_until_it_ends(duration{0});
   EXPECT_EQ(leave(1, ""), 2);
   EXPECT_EQ(attempt(2), 1);
@@ -121,7 +123,7 @@ TEST_F(redis_leave_after_the_end, it_is_gone_and_the_next_one_is_not_touched) {
 }
 
 TEST_F(redis_leave_after_the_end, a_delay_counts_from_that_end) {
-  // Broken: the next one would come while the late one may still be at work.
+  // Broken: the next holder would get in while the late one may still be at work.
   hold_until_it_ends(1h);
   EXPECT_EQ(leave(1, "0"), 2);
   EXPECT_EQ(attempt(2), 0);

@@ -1,4 +1,4 @@
-// The line of a name: a hash beside its state.
+// The queue of a name: a hash beside its state.
 #include "redis_scripts_harness.hpp"
 
 #include <thread>
@@ -39,7 +39,7 @@ class redis_line : public testing::Test, protected one_name {
       EXPECT_EQ(answer(number), number == 1 ? 1 : 0);
     }
   }
-  // Each that is handed the lock gives it back.
+  // Each claim that is handed the lock releases it.
   void serve(std::uint8_t first, std::uint8_t last) {
     for (std::uint8_t number = first; number <= last; ++number) {
       SCOPED_TRACE(static_cast<int>(number));
@@ -50,7 +50,7 @@ class redis_line : public testing::Test, protected one_name {
 };
 
 TEST_F(redis_line, is_served_in_order_and_nothing_of_it_stays) {
-  // Broken: somebody would wait forever, or be overtaken, or a key would have no end.
+  // Broken: a claim would wait forever, or be overtaken, or a key would have no expiry.
   queue(1, claims);
   const std::string key = line_key();
   ASSERT_NE(key, "");
@@ -71,14 +71,14 @@ TEST_F(redis_line, of_one_that_waits_for_nobody_but_a_lock_delay_is_kept) {
   EXPECT_EQ(answer(2), 0);
   EXPECT_EQ(answer(3), 0);
   EXPECT_EQ(answer(2), 0);
-  EXPECT_EQ(server.cli({"HLEN", line_key()}), "4");  // of each a record and a number
+  EXPECT_EQ(server.cli({"HLEN", line_key()}), "4");  // a record and a number for each
   EXPECT_EQ(leave(2), 0);
   EXPECT_EQ(leave(3), 0);
   EXPECT_EQ(line_key(), "");
 }
 
 TEST_F(redis_line, goes_round_for_long_without_growing) {
-  // Broken: what has left would stay there for as long as somebody waits.
+  // Broken: withdrawn claims would stay there for as long as somebody waits.
   queue(1, claims);
   for (int round = 0; round < 40; ++round) {
     for (std::uint8_t number = 1; number <= claims; ++number) {
@@ -99,7 +99,8 @@ TEST_F(redis_line, without_memory_is_served_but_takes_nobody_in) {
 }
 
 TEST_F(redis_line, an_unreachable_waiter_is_skipped_and_keeps_its_place) {
-  // Broken: the lock would be given to nobody, or the one passed over would have to queue again.
+  // Broken: the lock would be given to nobody, or a claim that is passed over would have to queue
+  // again.
   queue(1, claims);
   subscriptions[5].reset();
   ASSERT_TRUE(caller.deaf(place.partition, process_name(5)));

@@ -1,4 +1,5 @@
-// A server of its own, and what clients of other libraries hear on its channels: redis-cli listens in their place.
+// A server of its own, and what clients of other libraries receive on its channels: redis-cli
+// listens in their place.
 #pragma once
 
 #include "integration/redis_store_harness.hpp"

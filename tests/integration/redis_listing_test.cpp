@@ -1,4 +1,4 @@
-// Listing the names at a Redis server: what is idle does not count, what is damaged does not hide the rest.
+// Listing the names on a Redis server: idle names do not count, damaged ones do not hide the rest.
 #include "integration/redis_store_harness.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 class redis_listing : public redis_store_test {
  protected:
-  // The key of a name that was held and given back.
+  // The key of a name that was held and released.
   [[nodiscard]] std::string idle_key(const std::string& name) const {
     mutex lock(past, name);
     EXPECT_TRUE(lock.acquire({.wait = patience}));
@@ -19,7 +19,7 @@ class redis_listing : public redis_store_test {
 };
 
 TEST_F(redis_listing, a_damaged_value_is_named_and_the_others_are_listed) {
-  // Broken: one value that somebody cut off would hide every lock from an operator.
+  // Broken: one truncated value would hide every lock from an operator.
   mutex lock(past, "sound");
   const auto held = lock.acquire({.wait = patience});
   ASSERT_TRUE(held);
@@ -43,7 +43,7 @@ TEST_F(redis_listing, a_damaged_value_is_named_and_the_others_are_listed) {
 }
 
 TEST_F(redis_listing, idle_names_do_not_count_however_many_there_are) {
-  // Broken: a server where many names were used today could not be looked at.
+  // Broken: a server on which many names were used today could not be listed.
   const std::string key = idle_key("model");
   server.cli(
       {"EVAL",

@@ -1,5 +1,5 @@
-// As redis_nth_call, for the scripts that are not about claims in a line: latches, and the dialects
-// of others.
+// Like redis_nth_call, for the scripts that do not handle our queue: latches, and the foreign
+// dialects.
 #include "redis_scripts_harness.hpp"
 #include "stores/redis/foreign/foreign_store.hpp"
 
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(with, redis_nth_call_foreign,
                          testing::Values("OOM", "NOPERM", "WRONGTYPE"), name_of);
 
 TEST_P(redis_nth_call_foreign, of_an_attempt) {
-  // Broken: a lock that is held by nobody who knows it, or forever, or fences that go back.
+  // Broken: a lock that is held unknowingly, or forever, or fences that decrease.
   in_every_format([&] {
     std::int64_t last = 0;
     sweep(
@@ -254,7 +254,7 @@ TEST_P(redis_nth_call_foreign_latch, of_setting_it) {
       });
 }
 
-// What the server answers to one command, whatever it would.
+// The server's raw answer to one command.
 redis::script answering(const redis::script& what, const std::string& to, int with) {
   return what.with_text(
       "local real = redis\nlocal redis = {pcall = real.pcall, call = function(c, ...) "

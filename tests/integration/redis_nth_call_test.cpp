@@ -23,14 +23,14 @@ struct trouble {
 
 class redis_nth_call : public testing::TestWithParam<trouble>, protected one_name {
  protected:
-  // The number of a claim whose process has no subscription; those below have.
+  // The number of a claim whose process has no subscription; those with lower numbers do.
   static constexpr std::uint8_t deaf = 8;
 
   int met = 0;  // failures
 
   void SetUp() override { listen(deaf); }
 
-  // Handed the lock however short it has waited.
+  // The lock is handed to it however briefly it has waited.
   static spi::claim fair(std::uint8_t number) {
     spi::claim made = claim(number);
     made.fair = true;
@@ -78,8 +78,8 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
     return found;
   }
 
-  // Runs the verb with every failure in turn, each time after all of `prepare` have come and those of
-  // `left` have gone again.
+  // Runs the verb with every failure in turn, each time after all of `prepare` were attempted and
+  // those of `left` have left again.
   void sweep(const std::vector<spi::claim>& prepare, const redis::script& what,
              const std::vector<std::string>& arguments, const std::vector<spi::claim>& left = {}) {
     const auto fresh = [&] {
@@ -102,13 +102,13 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
         broken = redis::reply(broken.elements.back());
       }
       if (!broken.is_error()) {
-        // Went through: nothing was met any more, or it did not matter.
+        // Succeeded: no failure was met, or it did not matter.
         EXPECT_EQ(look(), after);
       } else {
         ++met;
         EXPECT_NE(broken.text.find("injected"), std::string::npos) << broken.text;
         check(look(), before, after);
-        // And once more, without a failure.
+        // Once more, without a failure.
         const redis::reply repaired = caller.run(what, keys, arguments);
         EXPECT_FALSE(repaired.is_error()) << repaired.text;
         EXPECT_EQ(look().holders, after.holders);
@@ -121,7 +121,8 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
     FAIL() << "a script with more than 100 calls";
   }
 
-  // Nobody is twice there, nobody vanished who is there before and after, nobody came from nowhere.
+  // No claim is there twice, none that is there before and after has vanished, and none appeared
+  // from nowhere.
   static void check(const seen& now, const seen& before, const seen& after) {
     const auto all = [](const seen& from) {
       std::multiset<std::string> ids(from.holders.begin(), from.holders.end());
@@ -217,7 +218,7 @@ TEST_P(redis_nth_call, of_an_attempt_that_queues_for_a_permit) {
   sweep(all, caller.scripts().attempt, {bytes(claim(4, mode)), ""});
   EXPECT_GT(met, 6);
   met = 0;
-  all.push_back(claim(3, mode));  // it looks again, and tells the others that it waits
+  all.push_back(claim(3, mode));  // it looks again, and notifies the others that it waits
   sweep(all, caller.scripts().attempt, {bytes(claim(3, mode)), ""});
   EXPECT_GT(met, 3);
 }
@@ -253,7 +254,8 @@ TEST_P(redis_nth_call, of_a_release_that_hands_over) {
 }
 
 TEST_P(redis_nth_call, of_a_release_that_passes_over_a_deaf_waiter) {
-  // Broken: a claim that was granted would stay in the queue, and be offered the lock again when it has left.
+  // Broken: a granted claim would stay in the queue, and be offered the lock again after its
+  // release.
   for (const auto mode : {spi::mode::exclusive, spi::mode::shared}) {
     met = 0;
     sweep({claim(1), claim(deaf), claim(2, mode), claim(3)}, caller.scripts().leave,
@@ -307,7 +309,7 @@ TEST_P(redis_nth_call, of_a_permit_that_comes_back) {
   const std::string one = leaving(claim(1, mode));
   for (const char* const remember : {"0", "1"}) {
     std::vector<spi::claim> all{claim(1, mode)};
-    for (std::uint8_t next = 2; next <= 5; ++next) {  // the last, one of two, others in line
+    for (std::uint8_t next = 2; next <= 5; ++next) {  // the last, one of two, others in the queue
       met = 0;
       sweep(all, caller.scripts().leave, {one, remember, ""});
       EXPECT_GT(met, 3);
@@ -406,7 +408,7 @@ TEST(redis_scripts, no_number_becomes_text_by_luas_own_conversion) {
   }
 }
 
-// Broken (H36): a long line would block the server for everybody.
+// Broken (H36): a long queue would block the server for everybody.
 TEST(redis_scripts, a_verb_costs_no_more_with_a_thousand_waiters_than_with_ten) {
   const redis_server server;
   script_caller caller(server.port(), {});

@@ -1,5 +1,5 @@
-// dialect=redisson on a cluster: everything of a lock is in the slot of its name, and channels are sharded, as Redisson
-// has them there.
+// dialect=redisson on a cluster: everything of a lock is in the slot of its name, and channels are
+// sharded, as in Redisson.
 #include "integration/redis_store_harness.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
 #include "support/redis_cluster.hpp"
@@ -35,7 +35,7 @@ class redis_cluster_redisson : public testing::Test {
 };
 
 TEST_F(redis_cluster_redisson, locks_of_all_kinds_are_where_their_names_are) {
-  // Broken: a lock that Java looks for at another node.
+  // Broken: a lock that Java looks for on another node.
   std::set<std::size_t> used;
   for (int i = 0; i < 20; ++i) {
     const std::string name =
@@ -63,7 +63,7 @@ TEST_F(redis_cluster_redisson, locks_of_all_kinds_are_where_their_names_are) {
 }
 
 TEST_F(redis_cluster_redisson, releases_are_heard_on_sharded_channels) {
-  // Broken: a classic message reaches no subscriber of Redisson's, nor ours one of its.
+  // Broken: a non-sharded message does not reach Redisson's subscribers, nor theirs ours.
   for (const bool fair : {false, true}) {
     auto held = mutex(a, "stock", {.fair = fair}).acquire({.wait = patience});
     ASSERT_TRUE(held) << held.error().message();
@@ -92,7 +92,7 @@ TEST_F(redis_cluster_redisson, releases_are_heard_on_sharded_channels) {
 }
 
 TEST_F(redis_cluster_redisson, a_lock_follows_its_slot) {
-  // Broken: after a slot was moved, its locks answer MOVED, or a waiter hears nothing.
+  // Broken: after a slot was moved, its locks answer MOVED, or a waiter is not notified.
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire({.wait = patience});
   ASSERT_TRUE(held) << held.error().message();
   auto waiting = in_thread([&] { return mutex(b, "stock").acquire({.wait = patience}); });
@@ -105,7 +105,7 @@ TEST_F(redis_cluster_redisson, a_lock_follows_its_slot) {
 }
 
 TEST_F(redis_cluster_redisson, a_name_that_redisson_cannot_lock_there_is_refused) {
-  // Broken: half of a lock at one node, half at another.
+  // Broken: half of a lock is on one node, half on another.
   for (const char* const name : {"a{b", "{}a"}) {
     EXPECT_EQ(told(mutex(a, name).acquire({.wait = 0s})), std::string(describe(errc::invalid)));
     EXPECT_EQ(told(a.inspect(name)), std::string(describe(errc::invalid)));

@@ -1,5 +1,6 @@
-// dialect=redisson: the line of Redisson's fair lock, in which waiters of both sides stand. What Redisson does is done
-// here by the commands that its scripts send; `make interop` runs the library itself.
+// dialect=redisson: the queue of Redisson's fair lock, in which waiters of both sides are.
+// Redisson's part is played by the commands that its scripts send; `make interop` runs the library
+// itself.
 #include "integration/redis_store_harness.hpp"
 
 #include <cstdint>
@@ -59,7 +60,7 @@ class redis_redisson_fair : public testing::Test {
 };
 
 TEST_F(redis_redisson_fair, a_waiter_of_ours_queues_and_is_woken_by_its_own_channel) {
-  // Broken: Java's threads pass by; or nobody tells us when it is our turn.
+  // Broken: Java's threads overtake us; or nobody notifies us when it is our turn.
   take();
   auto waiting = waits(a);
   ASSERT_TRUE(stand("1"));
@@ -79,7 +80,7 @@ TEST_F(redis_redisson_fair, a_waiter_of_ours_queues_and_is_woken_by_its_own_chan
 }
 
 TEST_F(redis_redisson_fair, a_waiter_in_java_is_first_and_is_woken) {
-  // Broken: a free lock is taken before those who came earlier.
+  // Broken: a free lock is taken ahead of earlier waiters.
   queue_up(redissons_ms);
   EXPECT_EQ(told(of(a).acquire({.wait = 0s})), std::string(describe(errc::busy)));
   EXPECT_EQ(line(), java) << "a try does not queue";
@@ -87,7 +88,7 @@ TEST_F(redis_redisson_fair, a_waiter_in_java_is_first_and_is_woken) {
   ASSERT_TRUE(stand("2"));
   EXPECT_TRUE(line().starts_with(java + "\n"));
   const std::string mine = line().substr(java.size() + 1);
-  // Its release takes as much from those behind: they must not be taken for dead.
+  // Its release shortens the times of those behind by as much: they must not be taken for dead.
   const std::int64_t end = until(mine);
   EXPECT_GT(end, now() + redissons_ms);
   EXPECT_FALSE(arrives(waiting, 10ms));
@@ -98,7 +99,7 @@ TEST_F(redis_redisson_fair, a_waiter_in_java_is_first_and_is_woken) {
 }
 
 TEST_F(redis_redisson_fair, a_place_is_kept_while_its_claim_waits) {
-  // Broken: after five seconds others take it for dead, and it is last in line again.
+  // Broken: after five seconds others take it for dead, and it is last in the queue again.
   take();
   auto waiting = waits(a);
   ASSERT_TRUE(stand("1"));
@@ -110,7 +111,7 @@ TEST_F(redis_redisson_fair, a_place_is_kept_while_its_claim_waits) {
 }
 
 TEST_F(redis_redisson_fair, a_dead_waiter_of_either_side_costs_its_time_and_no_more) {
-  // Broken: the line ends behind it.
+  // Broken: the queue ends behind it.
   server.cli({"RPUSH", queue, java, "00000000-0000-4000-8000-000000000000:0"});
   const std::int64_t soon = now() + 1'500;
   server.cli({"ZADD", ends, std::to_string(soon), java, std::to_string(soon),
@@ -121,7 +122,7 @@ TEST_F(redis_redisson_fair, a_dead_waiter_of_either_side_costs_its_time_and_no_m
 }
 
 TEST_F(redis_redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_takes_its_time_with_it) {
-  // Broken: those behind it wait for one that has gone.
+  // Broken: those behind it wait for a waiter that is gone.
   take();
   std::stop_source stop;
   auto waiting = waits(a, stop.get_token());
@@ -136,7 +137,7 @@ TEST_F(redis_redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_takes_it
 }
 
 TEST_F(redis_redisson_fair, waiters_of_several_clients_are_served_in_turn) {
-  // Broken: order, where both are ours.
+  // Broken: the order, if both are ours.
   auto held = of(a).acquire();
   ASSERT_TRUE(held) << held.error().message();
   auto first = waits(b);
@@ -155,7 +156,7 @@ TEST_F(redis_redisson_fair, waiters_of_several_clients_are_served_in_turn) {
 }
 
 TEST_F(redis_redisson_fair, without_the_right_to_the_line_it_is_refused) {
-  // Broken: a fair lock that goes past the line.
+  // Broken: a fair lock that bypasses the queue.
   server.cli({"ACL", "SETUSER", "java", "on", ">secret", "~stock", "~holdfast:*",
               "~redisson_lock_token:*", "resetchannels", "&redisson_lock__channel:*", "+@all",
               "-@admin", "-@dangerous", "+info", "+role"});

@@ -1,5 +1,5 @@
-// dialect=redisson: its read-write lock, its latch and the waiters of its fair lock. What Redisson does is done here
-// by the commands that its scripts send; `make interop` runs the library itself.
+// dialect=redisson: its read-write lock, its latch and the waiters of its fair lock. Redisson's
+// part is played by the commands that its scripts send; `make interop` runs the library itself.
 #include "integration/redis_listening.hpp"
 
 namespace holdfast::test {
@@ -12,7 +12,7 @@ class redis_redisson_others : public redis_listening {
   const std::string java = "8743c9c0-0795-4907-87fd-6c719a6b4586:74";
   const std::string busy{describe(errc::busy)};
 
-  // As readLock().lock(ms) and writeLock().lock(ms) do, where nobody is in the way.
+  // As readLock().lock(ms) and writeLock().lock(ms) do if nobody is in the way.
   void read(const std::string& name, const std::string& who, const std::string& ms = "30000") {
     server.cli({"HSET", name, "mode", "read"});
     const std::string hold = server.cli({"HINCRBY", name, who, "1"});
@@ -62,7 +62,7 @@ TEST_F(redis_redisson_others, a_writer_is_a_field_that_ends_with_write) {
 }
 
 TEST_F(redis_redisson_others, readers_of_both_sides_share_and_keep_writers_out) {
-  // Broken: two readers exclude each other, or a writer is inside with one.
+  // Broken: two readers exclude each other, or a writer is let in beside one.
   read("price", java);
   shared_mutex mine(a, "price");
   auto reading = mine.acquire_shared({.wait = 0s});
@@ -100,7 +100,7 @@ TEST_F(redis_redisson_others, a_release_keeps_the_lock_for_as_long_as_the_reader
   const long left = std::stol(server.cli({"PTTL", "price"}));
   EXPECT_LE(left, 25'000);
   EXPECT_GT(left, 10'000);
-  // One whose time is over keeps nobody out.
+  // An expired reader keeps nobody out.
   reading = shared_mutex(a, "price", {.ttl = 30s}).acquire_shared();
   ASSERT_TRUE(reading) << reading.error().message();
   server.cli({"DEL", "{price}:" + java + ":rwlock_timeout:1"});
@@ -132,7 +132,7 @@ TEST_F(redis_redisson_others, the_end_of_readers_and_of_writers_is_published) {
 }
 
 TEST_F(redis_redisson_others, a_reader_is_renewed_and_one_whose_share_has_gone_is_lost) {
-  // Broken: a reader that others no longer count goes on reading.
+  // Broken: a reader that others no longer count continues to read.
   auto reading = shared_mutex(a, "price", {.ttl = 3s}).acquire_shared();
   ASSERT_TRUE(reading) << reading.error().message();
   const std::string end = keys();
@@ -202,7 +202,7 @@ TEST_F(redis_redisson_others, a_latch_is_counted_down_by_both_sides) {
   EXPECT_TRUE(hears(channel, "0")) << heard();
   EXPECT_EQ(server.cli({"EXISTS", "start"}), "0");
   EXPECT_EQ(waiting.get(), "ok");
-  EXPECT_EQ(told(start.wait({.wait = 0s})), "ok");  // one that is not there is open
+  EXPECT_EQ(told(start.wait({.wait = 0s})), "ok");  // a latch that does not exist is open
 }
 
 TEST_F(redis_redisson_others, a_latch_that_redisson_opens_wakes_us) {
@@ -235,7 +235,7 @@ TEST_F(redis_redisson_others, the_first_waiter_of_a_fair_lock_is_woken) {
 }
 
 TEST_F(redis_redisson_others, the_rights_that_the_manual_names_are_enough) {
-  // Broken: a lock that can be taken and not given back.
+  // Broken: a lock that can be taken but not released.
   server.cli({"ACL", "SETUSER", "java", "on", ">secret", "~stock/*", "~{stock/*", "~holdfast:*",
               "~redisson_lock_token:*", "resetchannels", "&redisson_lock__channel:*",
               "&redisson_rwlock:*", "&redisson_sc:*", "&redisson_countdownlatch__channel__*",
@@ -254,7 +254,8 @@ TEST_F(redis_redisson_others, the_rights_that_the_manual_names_are_enough) {
   latch start(mine, "stock/latch");
   EXPECT_EQ(told(start.set(1)), "ok");
   EXPECT_EQ(told(start.count_down()), "ok");
-  // Without the right to the line of its fair lock, nobody there is woken; but a release it is.
+  // Without the right to the queue of its fair lock, nobody there is woken; but it is still a
+  // release.
   server.cli({"RPUSH", "redisson_lock_queue:{stock/43}", java});
   auto held = mutex(mine, "stock/43").acquire();
   ASSERT_TRUE(held) << held.error().message();

@@ -1,5 +1,6 @@
-// dialect=redisson: the permits of Redisson's RPermitExpirableSemaphore, held by both sides. What Redisson does is done
-// here by the commands that its scripts send; `make interop` runs the library itself.
+// dialect=redisson: the permits of Redisson's RPermitExpirableSemaphore, held by both sides.
+// Redisson's part is played by the commands that its scripts send; `make interop` runs the library
+// itself.
 #include "integration/redis_store_harness.hpp"
 #include "support/child_process.hpp"
 #include "support/temporary_folder.hpp"
@@ -36,7 +37,7 @@ class redis_redisson_permits : public testing::Test {
 };
 
 TEST_F(redis_redisson_permits, a_permit_is_one_of_redissons_that_ends) {
-  // Broken: Java sees more free than there are, or one that a crash of ours took for good.
+  // Broken: Java sees more free permits than there are, or one of ours is lost in a crash.
   semaphore api(a, "api", {.max = 3, .lock = {.ttl = 20s}});
   auto one = api.acquire({}, {}, 2);
   ASSERT_TRUE(one) << one.error().message();
@@ -52,7 +53,7 @@ TEST_F(redis_redisson_permits, a_permit_is_one_of_redissons_that_ends) {
 }
 
 TEST_F(redis_redisson_permits, permits_that_java_holds_are_not_given_and_its_release_wakes_us) {
-  // Broken: one more inside than there are permits; or we look once a second.
+  // Broken: one more holder than there are permits; or we poll once a second.
   server.cli({"SET", "api", "1"});
   take("0123456789abcdef", 922'337'203'685'477);
   semaphore api(a, "api", {.max = 1});
@@ -66,7 +67,7 @@ TEST_F(redis_redisson_permits, permits_that_java_holds_are_not_given_and_its_rel
 }
 
 TEST_F(redis_redisson_permits, what_has_ended_is_taken_over_and_its_holder_is_notified) {
-  // Broken: a JVM that died takes its permits with it; or one that is not ours any more is believed.
+  // Broken: a dead JVM takes its permits with it; or we trust a permit that is no longer ours.
   server.cli({"SET", "api", "1"});
   take("0123456789abcdef", now() - 1'000);
   semaphore api(a, "api", {.max = 1, .lock = {.ttl = 3s}});
@@ -108,7 +109,7 @@ TEST_F(redis_redisson_permits, the_number_that_java_has_set_is_the_number) {
 }
 
 TEST_F(redis_redisson_permits, one_permit_can_be_taken_away_by_force_or_kept_from_being_prolonged) {
-  // Broken: the wrong one, or all.
+  // Broken: the wrong permit is released, or all of them.
   semaphore api(a, "api", {.max = 2, .lock = {.ttl = 6s}});
   auto one = api.acquire();
   ASSERT_TRUE(one) << one.error().message();

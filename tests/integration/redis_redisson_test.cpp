@@ -1,5 +1,5 @@
-// dialect=redisson: Redisson's RLock, in both directions. What Redisson does is done here by the commands that
-// its scripts send; `make interop` runs the library itself.
+// dialect=redisson: Redisson's RLock, in both directions. Redisson's part is played by the commands
+// that its scripts send; `make interop` runs the library itself.
 #include "integration/redis_store_harness.hpp"
 #include "stores/table.hpp"
 #include "support/child_process.hpp"
@@ -19,7 +19,7 @@ class redis_redisson : public testing::Test {
   client a = open_client(redis_url(server.port(), "?dialect=redisson&connect_timeout=60s"));
   const std::string java = "8743c9c0-0795-4907-87fd-6c719a6b4586:74";
 
-  // As RLock.lock(30 s) and unlock() do, where nobody else holds it.
+  // As RLock.lock(30 s) and unlock() do if nobody else holds it.
   void take(const std::string& name) {
     server.cli({"HINCRBY", name, java, "1"});
     server.cli({"PEXPIRE", name, "30000"});
@@ -70,14 +70,14 @@ TEST_F(redis_redisson, a_release_is_published_as_redisson_reads_it) {
         {"redis-cli", "-p", std::to_string(server.port()), "SUBSCRIBE", channel},
         folder.path() / "heard");
     ASSERT_TRUE(eventually([&] { return heard().ends_with("subscribe\n" + channel + "\n1\n"); }));
-    ASSERT_TRUE(mutex(a, name).acquire());  // given back at once
+    ASSERT_TRUE(mutex(a, name).acquire());  // released at once
     EXPECT_TRUE(eventually([&] { return heard().ends_with("message\n" + channel + "\n0\n"); }))
         << heard();
   }
 }
 
 TEST_F(redis_redisson, fences_are_the_tokens_of_redissons_fenced_lock) {
-  // Broken: a token from Java would be smaller than a fence that was given before it.
+  // Broken: a token from Java would be smaller than an earlier fence.
   mutex lock(a, "stock");
   auto first = lock.acquire();
   ASSERT_TRUE(first);
@@ -139,7 +139,7 @@ TEST_F(redis_redisson, a_release_needs_no_memory_even_if_an_attempt_was_not_answ
 }
 
 TEST_F(redis_redisson, a_release_by_redisson_is_heard_at_once) {
-  // Broken: we look once a second, and others are there first.
+  // Broken: we poll once a second, and others are faster.
   take("stock");
   mutex lock(a, "stock");
   auto waiting = in_thread([&] { return told(lock.acquire({.wait = patience})); });
@@ -173,7 +173,7 @@ TEST_F(redis_redisson, a_release_leaves_what_is_not_ours) {
 }
 
 TEST_F(redis_redisson, a_read_write_lock_taken_beside_us_ends_our_lease) {
-  // Broken: we go on believing that we are alone.
+  // Broken: we continue to assume that we are alone.
   mutex lock(a, "stock", {.ttl = 3s});
   auto lease = lock.acquire();
   ASSERT_TRUE(lease) << lease.error().message();

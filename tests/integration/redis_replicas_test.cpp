@@ -1,5 +1,5 @@
-// wait_replicas: a grant counts once so many replicas have it, and is taken back otherwise. A master
-// with two replicas for all tests.
+// wait_replicas: a grant counts once this many replicas have it, and is withdrawn otherwise. A
+// master with two replicas for all tests.
 #include "contract/contract.hpp"
 #include "support/also_longer.hpp"
 #include "support/redis_server.hpp"
@@ -61,8 +61,8 @@ TEST_F(redis_replicas, a_grant_is_on_the_replicas_when_it_is_returned) {
 }
 
 TEST_F(redis_replicas, a_grant_that_replicas_do_not_confirm_is_unavailable_and_taken_back) {
-  // Broken (H47): WAIT's answer is ignored, or counts another connection's writes; or the lock stays
-  // with somebody who was told that he has not got it.
+  // Broken (H47): WAIT's answer is ignored, or counts another connection's writes; or the lock
+  // stays with a caller that was told that it does not have it.
   const client plain = open("");
   const client one = open("?wait_replicas=1");
   mutex stock(one, "stock", {.ttl = 3s});
@@ -78,7 +78,7 @@ TEST_F(redis_replicas, a_grant_that_replicas_do_not_confirm_is_unavailable_and_t
 }
 
 TEST_F(redis_replicas, more_replicas_than_there_are_is_unavailable) {
-  // Broken: fewer than were asked for are taken as enough.
+  // Broken: fewer replicas than requested are taken as enough.
   const client one = open("?wait_replicas=3");
   EXPECT_TRUE(also_longer(3s, [&](duration ttl) {
     const auto refused = mutex(one, "stock", {.ttl = ttl}).acquire({.wait = 0s});
@@ -109,7 +109,8 @@ TEST_F(redis_replicas, a_pushed_grant_is_confirmed_before_it_counts) {
 
 TEST_F(redis_replicas,
        a_master_that_lacks_replicas_refuses_renewals_too_and_the_holder_counts_down) {
-  // Broken (H46): NOREPLICAS is taken for loss at once, or never; or nothing works afterwards.
+  // Broken (H46): NOREPLICAS is taken for an immediate loss, or never for one; or nothing works
+  // afterwards.
   const client one = open("");
   EXPECT_TRUE(also_longer(1s, [&](duration ttl) {
     mutex stock(one, "stock", {.ttl = ttl});

@@ -73,8 +73,8 @@ class event_counter final : public redis::channel_listener {
   std::atomic<std::size_t> count_{0};
 };
 
-// The scripts with other limits of time, so that a test need not wait for the real ones; as functions, in a library of
-// their own, and as scripts.
+// The scripts with other time limits, so that a test need not wait for the real ones; as functions,
+// in a library of their own, and as scripts.
 class short_scripts {
  public:
   struct times {
@@ -108,7 +108,7 @@ class short_scripts {
     put(text, "TOMBSTONE_EXTRA", how_.tombstone_extra);
     return text;
   }
-  // Libraries with other times are on the same server.
+  // Libraries with other time limits are on the same server.
   [[nodiscard]] std::string renamed(std::string text) const {
     const std::string_view old = "holdfast_6";
     const std::string mine = "times_" + std::to_string(how_.waiter_lease / 1us) + "_" +
@@ -131,7 +131,7 @@ class short_scripts {
 };
 
 // The script with a server that fails once. As the server does, call() raises (before
-// Redis 7 a text) and pcall() answers. `as_function`: it does what it does as a function.
+// Redis 7 a text) and pcall() answers. `as_function`: it behaves as a function does.
 inline redis::script failing(const redis::script& what, std::size_t nth, const std::string& how,
                              bool as_function = false) {
   const std::string number = std::to_string(nth);
@@ -162,7 +162,7 @@ inline redis::script failing(const redis::script& what, std::size_t nth, const s
       number + " then return {ok = 'no such call'} end\nreturn answer\n");
 }
 
-// What a failing script answers that did all it does, with fewer calls than were to go well.
+// The answer of a failing script that finished, with fewer calls than were to succeed.
 inline bool none_failed(const redis::reply& answer) { return answer.text == "no such call"; }
 
 // A client that calls scripts and waits for their answers.
@@ -226,14 +226,14 @@ class script_caller {
   const short_scripts scripts_;
 };
 
-// One server for all tests of this program that leave nothing at it but keys; emptied for each.
+// One server for all tests of this program that leave nothing on it but keys; emptied for each.
 inline const redis_server& emptied_redis() {
   static const redis_server server;
   server.tell({"FLUSHALL"});
   return server;
 }
 
-// A server, one name at it, and processes that hear of it.
+// A server, one name on it, and processes that are notified of it.
 struct one_name {
   const redis_server& server = emptied_redis();
   script_caller caller{server.port(), {}};

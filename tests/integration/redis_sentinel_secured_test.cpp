@@ -1,5 +1,6 @@
-// Sentinels and servers with TLS, each with users of their own: everybody is verified, also who was
-// only heard of; and a refusal says who refuses, and what to grant. All tests share one set of them.
+// Sentinels and servers with TLS, each with users of their own: all of them are verified, even
+// those known only from others; and a refusal says who refuses, and what to grant. All tests share
+// one set of them.
 #include "contract/contract.hpp"
 #include "support/secured_redis.hpp"
 #include "support/temporary_folder.hpp"
@@ -93,7 +94,7 @@ TEST_F(redis_sentinel_secured, sentinels_of_another_authority_are_refused) {
 }
 
 TEST_F(redis_sentinel_secured, a_master_whose_certificate_names_another_is_refused_by_name) {
-  // Broken: only who stands in the URL is verified, and whom it names is believed.
+  // Broken: only the servers in the URL are verified, and those they name are trusted.
   redis_server& master = servers().master();
   present(master, other_);
   const auto answer = try_with(url());
@@ -164,7 +165,7 @@ TEST_F(redis_sentinel_secured, a_right_that_is_missing_at_the_master_is_named_wi
 }
 
 TEST(redis_sentinel_url, what_is_wrong_with_the_sentinels_credentials_is_said) {
-  // Broken: a slip leaves sentinels without a user.
+  // Broken: a typing error leaves sentinels without a user.
   const auto refused = [](const std::string& options) {
     const auto opened = client::open("redis+sentinel://h/stock?" + options);
     return opened ? std::string("opened") : opened.error().message();

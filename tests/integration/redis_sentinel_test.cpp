@@ -26,7 +26,7 @@ class redis_sentinel : public testing::Test {
 };
 
 TEST_F(redis_sentinel, the_master_is_found_and_the_replicas_are_not_written) {
-  // Broken: a lock is asked of a server that only follows.
+  // Broken: a lock is requested from a replica.
   const client one = open();
   mutex stock(one, "stock");
   const auto held = stock.acquire({.wait = patience});
@@ -38,8 +38,8 @@ TEST_F(redis_sentinel, the_master_is_found_and_the_replicas_are_not_written) {
 }
 
 TEST_F(redis_sentinel, a_waiter_is_granted_by_the_next_master) {
-  // Broken (H49): a client that waits when the master changes waits forever, at a server that is none
-  // any more.
+  // Broken (H49): a client that waits when the master changes waits forever, at a server that is no
+  // longer master.
   const client holding = open();
   const client waiting = open();
   mutex first(holding, "stock", {.ttl = 20s});
@@ -103,7 +103,7 @@ TEST_F(redis_sentinel, a_killed_master_is_replaced_and_fences_grow_though_locks_
 }
 
 TEST_F(redis_sentinel, a_name_that_no_sentinel_knows_is_said) {
-  // Broken: a slip in the URL looks like an outage.
+  // Broken: a typing error in the URL looks like an outage.
   std::string url = servers().url();
   url.replace(url.rfind('/'), std::string::npos, "/nobody");
   const client one = client::open(url).value();
@@ -114,7 +114,7 @@ TEST_F(redis_sentinel, a_name_that_no_sentinel_knows_is_said) {
 }
 
 TEST_F(redis_sentinel, one_sentinel_that_answers_is_enough) {
-  // Broken: a machine that is down, and was named first, keeps everybody out.
+  // Broken: a machine that is down and named first keeps everybody out.
   std::string url = servers().url();
   url.insert(url.find("//") + 2, "127.0.0.1:1,");
   const client one = client::open(url).value();

@@ -1,4 +1,4 @@
-// Readers and permits, who are in a key beside the state: what is left there.
+// Readers and permits, which are kept in a key beside the state: what is left there.
 #include "redis_scripts_harness.hpp"
 
 namespace holdfast::test {
@@ -76,7 +76,7 @@ TEST_F(redis_shared_holders, without_memory_a_hold_changes_its_mode_and_its_clai
 }
 
 TEST_F(redis_shared_holders, keys_that_were_emptied_and_filled_again_have_an_end_of_life) {
-  // Broken: what a dead process holds would stay forever, once the state is gone.
+  // Broken: what a dead process holds would stay forever once the state is gone.
   for (const bool watched : {false, true}) {
     server.cli({"FLUSHALL"});
     if (watched) server.cli({"SET", keys[1], "1"});
@@ -91,7 +91,7 @@ TEST_F(redis_shared_holders, keys_that_were_emptied_and_filled_again_have_an_end
 }
 
 TEST_F(redis_shared_holders, a_holder_learns_of_contention_when_a_waiter_looks_again) {
-  // Broken: holders of permits would never hear that somebody waits, or each of them at once, for nothing.
+  // Broken: holders of permits would never learn that somebody waits, or all at once, needlessly.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
   for (const std::uint8_t late : {std::uint8_t{3}, std::uint8_t{4}}) {
@@ -107,7 +107,7 @@ TEST_F(redis_shared_holders, a_holder_learns_of_contention_when_a_waiter_looks_a
 
 TEST_F(redis_shared_holders,
        without_memory_permits_come_back_and_are_handed_over_but_none_is_taken) {
-  // Broken: a server without memory would keep what its holders give back.
+  // Broken: a server that is out of memory would keep what its holders release.
   for (std::uint8_t number = 1; number <= 4; ++number) attempt(permit(number, 2));
   server.cli({"CONFIG", "SET", "maxmemory", "1"});
   EXPECT_TRUE(attempt(permit(5, 2)).is_error());
@@ -124,7 +124,7 @@ TEST_F(redis_shared_holders,
 }
 
 TEST_F(redis_shared_holders, an_attempt_and_a_release_that_come_twice_count_once) {
-  // Broken: an answer that was lost would cost a permit, or give one back that another holds.
+  // Broken: a lost answer would cost a permit, or release one that another holds.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
@@ -140,7 +140,7 @@ TEST_F(redis_shared_holders, an_attempt_and_a_release_that_come_twice_count_once
 }
 
 TEST_F(redis_shared_holders, a_hold_that_is_only_counted_is_not_valid) {
-  // Broken: a release whose second write failed would cost a permit for good.
+  // Broken: a release whose second write failed would lose a permit forever.
   const auto half_left = [&](std::uint8_t number) {
     std::string id(16, '\0');
     id[0] = static_cast<char>(number);

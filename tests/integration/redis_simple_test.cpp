@@ -68,7 +68,7 @@ TEST_F(redis_simple, fences_grow_and_leases_are_renewed) {
 TEST_F(redis_simple, a_fence_that_was_handed_on_in_a_process_is_given_to_nobody_else) {
   // Broken: after the server's clock was set back, two holders have the same fence.
   mutex lock(a, "stock");
-  ASSERT_TRUE(lock.acquire());  // given back at once
+  ASSERT_TRUE(lock.acquire());  // released at once
   const std::string beside = server.cli({"KEYS", "holdfast:*f:stock"});
   server.cli({"SET", beside, "5000000000000000"});
   auto held = lock.acquire();
@@ -122,7 +122,7 @@ TEST_F(redis_simple, what_the_format_cannot_is_refused) {
 }
 
 TEST(redis_simple_python, a_release_wakes_a_waiter_of_python_redis_lock) {
-  // Broken: it sleeps in BLPOP, without a limit where its locks have no end.
+  // Broken: it sleeps in BLPOP, without a limit if its locks have no expiry.
   const redis_server server;
   const client mine = open_client(redis_url(server.port(), "?dialect=python-redis-lock"));
   auto held = mutex(mine, "stock").acquire();
@@ -191,7 +191,7 @@ TEST(redis_url, valkey_is_another_spelling) {
 }
 
 TEST(redis_url, a_database_and_a_unix_socket_can_be_given) {
-  // Broken: locks would be in another database than asked for.
+  // Broken: locks would be in another database than requested.
   const redis_server server;
   const client by_socket = open_client("redis://localhost/3?socket=" + server.socket());
   mutex lock(by_socket, "stock");

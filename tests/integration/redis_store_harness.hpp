@@ -1,5 +1,5 @@
-// What the tests of the Redis store share: a server, a proxy before it, clients through the proxy and
-// past it.
+// What the tests of the Redis store share: a server, a proxy in front of it, clients through the
+// proxy and directly.
 #pragma once
 
 #include "support/eventually.hpp"
@@ -56,7 +56,7 @@ class redis_store_test : public testing::Test {
   client through = open_client(redis_url(proxy.port()));
   client past = open_client(redis_url(server.port()));
 
-  // Somebody acquires in a thread of its own, and is in line when this returns.
+  // Acquires in a separate thread, and is in the queue when this returns.
   [[nodiscard]] std::future<result<lease>> waits_for(const client& with, const std::string& name,
                                                      std::size_t place = 1) {
     auto waiting = in_thread([&with, name] {

@@ -1,4 +1,4 @@
-// The Redis store's line: how many scripts a hand-over costs.
+// The Redis store's queue: how many scripts a hand-over costs.
 #include "integration/redis_store_harness.hpp"
 
 #include <atomic>
@@ -37,7 +37,7 @@ TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
       locks.push_back(
           std::make_unique<mutex>(mine, "stock", lock_options{.ttl = 60s, .fair = true}));
       locks.back()->async_acquire({.wait = 60s}, {}, [&granted](result<lease> answer) {
-        if (answer) ++granted;  // and given back at once
+        if (answer) ++granted;  // and released at once
       });
     }
   }
@@ -54,7 +54,7 @@ TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
 }
 
 TEST(redis_store_line, two_clients_in_turn_need_two_scripts_a_grant) {
-  // Broken: a lone waiter would be told that the lock is free, come too late, and get nothing.
+  // Broken: a lone waiter would be told that the lock is free, be too late, and get nothing.
   const redis_server server;
   constexpr int clients = 2;
   constexpr int turns = 300;
@@ -81,7 +81,7 @@ TEST(redis_store_line, two_clients_in_turn_need_two_scripts_a_grant) {
   }
   EXPECT_EQ(granted.load(), clients * turns);
   const duration took = clock::now() - start;
-  // And one more for each hold that lasts so long that its holder is told that somebody waits.
+  // And one more for each hold that lasts so long that its holder is notified of a waiter.
   EXPECT_LE(scripts_run(server) - before,
             2 * clients * turns + 3 * clients * (took / 1s + 1) + took / 5ms);
 

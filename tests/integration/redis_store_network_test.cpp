@@ -9,7 +9,7 @@ using way = fault_proxy::way;
 
 class redis_store_network : public redis_store_test {
  protected:
-  // So that the next bytes are those of the verb in question.
+  // Makes sure that the next bytes are those of the verb in question.
   void warm_up() {
     auto first = mutex(through, "stock").acquire();
     ASSERT_TRUE(first) << first.error().message();
@@ -31,7 +31,7 @@ TEST_F(redis_store_network, an_acquire_whose_answer_is_lost_is_one_grant) {
     const auto released = lease->release();
     EXPECT_TRUE(is_free(past, "stock"));
     if (!released) return testing::AssertionFailure() << released.error().message();
-    // It was held all the time: by one, and by this one.
+    // It was held all the time: by a single claim, this one.
     EXPECT_EQ(told(state), "ok");
     if (!state || state->holders.size() != 1) return testing::AssertionFailure() << "not by one";
     EXPECT_EQ(state->holders[0].fence, fence);
@@ -55,7 +55,7 @@ TEST_F(redis_store_network, a_release_whose_answer_is_lost_frees_and_is_not_call
 }
 
 TEST_F(redis_store_network, a_release_that_never_arrives_is_repeated) {
-  // Broken (H17): the lock would stay taken for its whole ttl although its holder gave it back.
+  // Broken (H17): the lock would stay held for its whole ttl although its holder released it.
   mutex patient(through, "shelf", {.ttl = 3 * patience});
   auto lease = patient.acquire();
   ASSERT_TRUE(lease);
@@ -81,7 +81,8 @@ TEST_F(redis_store_network, a_request_that_arrives_after_its_claim_was_given_up_
 }
 
 TEST_F(redis_store_network, a_waiter_whose_subscription_was_cut_gets_the_lock) {
-  // Broken (H22): the grant would be pushed into the void, and the waiter sleep out the ttl.
+  // Broken (H22): the grant would be pushed to nobody, and the waiter would sleep for the whole
+  // ttl.
   mutex held(past, "stock", {.ttl = 30s});
   auto first = held.acquire();
   ASSERT_TRUE(first);
@@ -105,7 +106,7 @@ TEST_F(redis_store_network, a_waiter_whose_push_comes_late_gets_the_lock) {
 }
 
 TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer) {
-  // Broken (G6.3): a lock offered to a process that cannot hear would be gone for its whole ttl.
+  // Broken (G6.3): a lock offered to an unreachable process would be blocked for its whole ttl.
   mutex held(past, "stock", {.ttl = 30s, .fair = true});
   auto first = held.acquire();
   ASSERT_TRUE(first);
@@ -122,7 +123,8 @@ TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer
   EXPECT_TRUE(eventually([&] { return line_length(past, "stock") == 2; }));
   proxy.lose(way::to_client);
   proxy.lose(way::to_server);
-  // What it had sent before is answered first: a re-check that arrives after the release takes the lock up.
+  // What it had sent before is answered first: a re-check that arrives after the release accepts
+  // the lock.
   ASSERT_EQ(server.cli({"PING"}), "PONG");
   const time_point freed = clock::now();
   EXPECT_EQ(told(first->release()), "ok");

@@ -39,7 +39,7 @@ void count_under_the_lock(const std::string& url, counting_processes& shared) {
   while (!shared.enough.load()) {
     const auto lease = lock.acquire({.wait = 60s});
     if (!lease) throw lock_error(lease.error());
-    // Somebody newer is in for those alone whose lease has ended: the machine stood still for an offer.
+    // Only holders whose lease has ended meet a newer one: the machine was paused for an offer.
     if (!shared.counter.add_one(lease->fence().value()) && lease->valid()) ++shared.overlaps;
   }
 }
@@ -76,7 +76,7 @@ struct talk {
   std::atomic<bool> go_on{false};
 };
 
-// Acquires, says so, and sits there.
+// Acquires, reports it, and stays.
 forked_process waiter(const std::string& url, talk& shared) {
   return forked_process([&shared, url] {
     if (!eventually([&] { return shared.go_on.load(); }, 8 * patience)) std::abort();
@@ -89,7 +89,8 @@ forked_process waiter(const std::string& url, talk& shared) {
 }
 
 TEST(redis_store_processes, a_killed_waiter_is_skipped_at_once_and_a_paused_one_costs_one_offer) {
-  // Broken (G6.3, G7.4): the lock would be given to the dead, and lie there for its whole ttl.
+  // Broken (G6.3, G7.4): the lock would be given to dead waiters, and stay with each for its whole
+  // ttl.
   const redis_server server;
   const shared_page<talk> shared;
   const std::string url = redis_url(server.port());
@@ -160,7 +161,7 @@ TEST(redis_store_processes, ten_thousand_dead_waiters_do_not_keep_a_live_one_fro
 }
 
 TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_goes_on) {
-  // Broken (H01): it would write beside the next holder, and nobody could tell.
+  // Broken (H01): it would write beside the next holder, unnoticed.
   const redis_server server;
   const shared_page<talk> shared;
   const std::string url = redis_url(server.port());
@@ -189,7 +190,7 @@ TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_g
 }
 
 TEST(redis_store_processes, nothing_is_left_of_processes_that_died_but_states_that_end) {
-  // Broken (G8): keys of the dead would pile up forever.
+  // Broken (G8): keys of dead clients would accumulate forever.
   redis_server server;
   const std::string url = redis_url(server.port(), "?offer=200ms");
   {

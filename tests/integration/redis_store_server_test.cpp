@@ -1,4 +1,4 @@
-// The Redis store while its server forgets, restarts, is full, busy, paused, or says no.
+// The Redis store while its server forgets, restarts, is full, busy, paused, or refuses.
 #include "integration/redis_store_harness.hpp"
 #include "support/also_longer.hpp"
 
@@ -28,7 +28,8 @@ TEST_F(redis_store_server, scripts_that_were_flushed_are_sent_again) {
 }
 
 TEST_F(redis_store_server, after_flushall_the_holder_learns_it_and_fences_go_on) {
-  // Broken (H12): a holder would go on forever on a lock that is gone, or the next fence be smaller.
+  // Broken (H12): a holder would continue forever with a lost lock, or the next fence would be
+  // smaller.
   mutex lock(past, "stock", {.ttl = 6s});
   auto held = lock.acquire();
   ASSERT_TRUE(held);
@@ -179,7 +180,7 @@ TEST_F(redis_store_server, what_is_not_allowed_says_what_to_grant) {
 }
 
 TEST_F(redis_store_server, a_user_that_may_not_listen_gets_an_error_instead_of_silence) {
-  // Broken: `watch` is silent forever, and its silence is taken for peace.
+  // Broken: `watch` is silent forever, which looks like inactivity.
   server.cli({"ACL", "SETUSER", "keyless", "on", ">secret", "+@all", "~other:*", "&*"});
   server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});
   for (const std::string user : {"keyless:secret", "deaf:secret", "deaf:wrong"}) {
@@ -195,11 +196,11 @@ TEST_F(redis_store_server, a_user_that_may_not_listen_gets_an_error_instead_of_s
 }
 
 TEST_F(redis_store_server, a_watcher_hears_again_once_a_server_that_forgot_everything_is_back) {
-  // Broken: events are published only while a mark says that somebody listens; the mark is gone with
-  // the server, and until it is renewed `watch` shows nothing of what happens.
+  // Broken: events are published only while a mark says that somebody listens; the mark disappears
+  // with the server, and until it is renewed `watch` shows no events.
   constexpr duration renewed_after = 10s;
   bool in_time = false;
-  // A server that was not back soon enough shows nothing.
+  // A server that was not back soon enough proves nothing.
   for (int tries = 0; tries < 3 && !in_time; ++tries) {
     std::atomic<int> heard = 0;
     const time_point marked = clock::now();
@@ -217,7 +218,7 @@ TEST_F(redis_store_server, a_watcher_hears_again_once_a_server_that_forgot_every
 }
 
 TEST_F(redis_store_server, a_busy_server_is_waited_for) {
-  // Broken (H36): a script of somebody else that runs long would end waiting acquisitions.
+  // Broken (H36): a long-running foreign script would end waiting acquisitions.
   mutex lock(past, "stock");
   ASSERT_TRUE(lock.acquire());
   server.cli({"CONFIG", "SET", "busy-reply-threshold", "20"});

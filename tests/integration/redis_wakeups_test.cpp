@@ -1,4 +1,4 @@
-// What the Redis store keeps of a claim, and for how long.
+// What the Redis store keeps for a claim, and for how long.
 #include "redis_client_harness.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "support/redis_server.hpp"
@@ -43,7 +43,7 @@ class redis_wakeups : public testing::Test {
 };
 
 TEST_F(redis_wakeups, a_hold_that_the_server_has_lost_keeps_no_wakeup) {
-  // Broken: every lease that is lost would cost memory until its client is closed.
+  // Broken: every lost lease would occupy memory until its client is closed.
   std::weak_ptr<spi::wakeup> wakeup;
   const auto claim = take(wakeup);
   EXPECT_FALSE(wakeup.expired());

@@ -67,7 +67,7 @@ void take_turns(race& shared) {
       ++shared.refused;
       continue;
     }
-    // Somebody newer is in for those alone whose lease has ended.
+    // Only holders whose lease has ended meet a newer one.
     if (!shared.counter.add_one(lease->fence().value()) && lease->valid()) ++shared.overlaps;
     static_cast<void>(lease->release());
   }
@@ -109,7 +109,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
   const shared_page<race> shared;
   std::vector<forked_process> others;
   for (int i = 0; i < processes; ++i) others.emplace_back([&] { take_turns(*shared); });
-  // Every write is on disk before it is answered: who was killed comes back with what it knew.
+  // Every write is on disk before it is answered: a killed server comes back with what it knew.
   redlock_servers servers(
       members,
       {.tls = false, .arguments = {"--appendonly", "yes", "--appendfsync", "always"}, .admin = {}});

@@ -30,7 +30,7 @@ class redlock_simple : public testing::Test {
   redlock_servers servers{3};
   const std::string url = servers.url("dialect=simple");
 
-  // As the other libraries do it: the plain name, a majority, and nothing is left of a failure.
+  // As in the other libraries: the plain name, a majority, and a failure leaves nothing behind.
   bool take(const std::string& name, const std::string& value) {
     std::size_t votes = 0;
     for (std::size_t i = 0; i < servers.size(); ++i) {
@@ -51,7 +51,7 @@ class redlock_simple : public testing::Test {
 };
 
 TEST_F(redlock_simple, others_and_we_exclude_each_other) {
-  // Broken: both are granted, without a word.
+  // Broken: both are granted, without any error.
   const client a = open_quorum(url);
   mutex stock(a, "stock", {.ttl = 20s});
   auto lease = stock.acquire({.wait = patience});
@@ -113,7 +113,7 @@ TEST_F(redlock_simple, the_greatest_fence_of_a_majority_is_written_back) {
   // Broken: the next majority gives a smaller one.
   const client a = open_quorum(url);
   mutex stock(a, "stock", {.ttl = 20s});
-  ASSERT_TRUE(stock.acquire({.wait = patience}));  // given back at once
+  ASSERT_TRUE(stock.acquire({.wait = patience}));  // released at once
   const std::string beside = servers[1].cli({"KEYS", "holdfast:*f:stock"});
   servers[1].cli({"SET", beside, "5000000000000000"});
   servers[0].kill();

@@ -58,7 +58,7 @@ TEST_F(redlock, readers_share_and_keep_a_writer_out) {
 }
 
 TEST_F(redlock, two_of_five_may_be_dead_or_hang) {
-  // Broken: the loss of a minority stops everybody, or costs a time-out each time.
+  // Broken: the loss of a minority stops everybody, or costs a timeout each time.
   servers[1].kill();
   servers[3].pause();
   const client a = open_client(servers.url());
@@ -72,7 +72,7 @@ TEST_F(redlock, two_of_five_may_be_dead_or_hang) {
 }
 
 TEST_F(redlock, with_three_of_five_hanging_it_says_unavailable_in_time_and_goes_on_after) {
-  // Broken: a minority grants, the caller hangs, or the quorum needs help to go on (H54).
+  // Broken: a minority grants, the caller hangs, or the quorum needs help to continue (H54).
   const client a = open_client(servers.url());
   mutex stock(a, "stock", {.ttl = 20s});
   for (const std::size_t i : {0U, 2U, 4U}) servers[i].pause();
@@ -119,7 +119,7 @@ TEST_F(redlock, members_that_restarted_empty_do_not_give_a_held_lock_away) {
     servers[i].start();
   }
   const auto refused = second.acquire({.wait = 0s});
-  // By the first to answer: those that remember say busy, those that forgot count for nothing.
+  // Decided by the first answers: members that remember say busy, those that forgot do not count.
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().code, testing::AnyOf(errc::busy, errc::unavailable));
 }
@@ -182,7 +182,7 @@ TEST_F(redlock, members_that_were_flushed_do_not_give_a_held_lock_away) {
 }
 
 TEST_F(redlock, a_lock_that_is_taken_away_notifies_its_holder_at_once) {
-  // Broken: two run until the next renewal although every server could tell (A9).
+  // Broken: two holders run until the next renewal although every server could notify them (A9).
   const client a = open_client(servers.url());
   client b = open_client(servers.url());
   for (const auto how : {spi::revocation::force, spi::revocation::safe}) {
@@ -248,7 +248,7 @@ TEST_F(redlock, a_server_under_two_names_is_found_by_its_run_id) {
 }
 
 TEST_F(redlock, what_it_does_not_have_it_refuses) {
-  // Broken: a semaphore of a majority lets in more than there are permits.
+  // Broken: a semaphore by majority lets in more than there are permits.
   const client a = open_client(servers.url());
   semaphore places(a, "places", {.max = 2});
   EXPECT_EQ(places.acquire({.wait = 0s}).error().code, errc::unsupported);

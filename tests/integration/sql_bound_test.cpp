@@ -1,5 +1,6 @@
-// strategy=session and strategy=row when connections end, servers restart and cables are cut: a client that held
-// is told, nobody believes longer than the server keeps it, nobody is stuck.
+// strategy=session and strategy=row when connections end, servers restart and cables are cut: a
+// client that held a lock is notified, nobody is valid for longer than the server keeps the lock,
+// nobody is stuck.
 #if defined(HOLDFAST_WITH_POSTGRESQL) || defined(HOLDFAST_WITH_MARIADB)
 
 #include "integration/sql_world.hpp"
@@ -48,12 +49,12 @@ TEST_P(sql_bound, a_holder_whose_connection_was_ended_is_notified_at_once) {
   const auto next = waits.future.get();
   ASSERT_THAT(next, succeeds());
   EXPECT_GT(next->fence(), held->fence());
-  // The client comes back by itself.
+  // The client reconnects by itself.
   EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
 }
 
 TEST_P(sql_bound, a_restart_ends_the_holds_and_not_the_waits) {
-  // Broken: a hold that outlives its session, a waiter that hangs, a fence that goes back.
+  // Broken: a hold that outlives its session, a waiter that hangs, a fence that decreases.
   for (const shutdown how : {shutdown::orderly, shutdown::killed}) {
     const client a = open_client(url_);
     const client b = open_client(url_);
@@ -85,7 +86,7 @@ TEST_P(sql_bound, a_holder_that_is_cut_off_is_invalid_before_the_server_says_so)
     const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
     proxy.lose(fault_proxy::way::to_server);
     proxy.lose(fault_proxy::way::to_client);
-    const bool in_time = held->valid();  // else it may have been given back before the cut
+    const bool in_time = held->valid();  // else it may have been released before the cut
     EXPECT_TRUE(told.wait(2 * patience));
     EXPECT_FALSE(held->valid());
     // The server has not missed it yet.
@@ -113,8 +114,9 @@ TEST_P(sql_bound, no_lease_is_valid_longer_than_the_server_keeps_a_silent_sessio
 }
 
 TEST_P(sql_bound, killed_waiters_hold_up_nobody) {
-  // Broken: ghosts in line that are granted the lock, or waited for, one after the other (H76, H82).
-  // Forked first: a fork beside a thread that is connecting may copy a lock of a library as held.
+  // Broken: dead waiters in the queue are granted the lock, or waited for, one after another (H76,
+  // H82). Forked first: a fork during another thread's connect may copy a library's lock in the
+  // held state.
   const shared_page<std::atomic<bool>> is_held;
   std::vector<forked_process> ghosts;
   for (int i = 0; i < 3; ++i) {
@@ -150,7 +152,8 @@ TEST_P(sql_bound, a_holder_that_does_not_let_go_is_ended_by_force) {
   });
   ASSERT_TRUE(eventually([&] { return holds->load(); }));
   stuck.stop();
-  // Not earlier: a fork beside a thread that is connecting may copy a lock of a library as held.
+  // Not earlier: a fork during another thread's connect may copy a library's lock in the held
+  // state.
   const client b = open_client(url_);
   const auto taken = client(b).revoke("stock", spi::revocation::force);
   ASSERT_THAT(taken, succeeds());
@@ -180,7 +183,7 @@ struct tied_race {
   std::atomic<int> rounds_done{0};
 };
 
-// Holds end with restarts and ended connections, and who held learns of it a moment later.
+// Holds end with restarts and ended connections, and the holder learns of it a moment later.
 void count(const std::string& url, tied_race& shared) {
   const client own = open_client(url);
   mutex stock(own, "stock", {.ttl = 20s});
@@ -197,7 +200,7 @@ void count(const std::string& url, tied_race& shared) {
 }
 
 TEST_P(sql_bound, sixteen_processes_go_on_over_restarts_and_ended_connections) {
-  // Broken: exclusion, the order of fences, or somebody who never comes back.
+  // Broken: exclusion, the order of fences, or a client that never recovers.
   const auto world = GetParam().make(false);
   const std::string url = world->url("&strategy=" + GetParam().strategy + "&connections=1");
   const shared_page<tied_race> shared;

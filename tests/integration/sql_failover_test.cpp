@@ -1,5 +1,6 @@
-// Locks when a standby takes the primary's place: a waiter is served there, who has lost its lock is
-// told, and fences go on growing also where the standby had not heard of the last ones.
+// Locks when a standby takes the primary's place: a waiter is served there, a holder that has lost
+// its lock is notified, and fences continue to grow even if the standby had not received the last
+// ones.
 #if defined(HOLDFAST_WITH_POSTGRESQL) || defined(HOLDFAST_WITH_MARIADB)
 
 #include "integration/sql_pair.hpp"
@@ -20,12 +21,12 @@ struct couple {
         first(open_client(pair.url("&connections=2&strategy=" + strategy))),
         second(open_client(pair.url("&connections=2&strategy=" + strategy))) {}
 
-  // The hold is a row of the database: it goes where the database goes.
+  // The hold is a row of the database: it moves with the database.
   [[nodiscard]] bool replicated() const { return strategy == "lease"; }
 
   void hold() {
-    // A lease must live until the standby is there, also on a slow machine, and what a connection carries
-    // until somebody is seen to wait for it.
+    // A lease must live until the standby takes over, even on a slow machine, and a
+    // connection-bound hold until a waiter for it is visible.
     const duration ttl = replicated() ? 24s : 15s;
     auto got = mutex(first, "stock", {.ttl = ttl}).acquire({.wait = patience});
     if (!got) throw lock_error(got.error());
@@ -58,7 +59,7 @@ class sql_failover : public testing::TestWithParam<pair_setup> {
     pair_->catch_up();
   }
 
-  // A lease goes on, and is given back there; what a connection held is lost with it.
+  // A lease continues, and is released there; what a connection held is lost with it.
   static void expect_succession(couple& two) {
     if (two.replicated()) {
       const auto until = two.held.valid_until();
@@ -96,7 +97,7 @@ TEST_P(sql_failover, a_waiter_is_served_by_the_promoted_standby) {
 
 TEST_P(sql_failover, a_primary_that_became_read_only_is_left) {
   // Broken: clients that fail forever, or, worse, hold and renew on a server that excludes nobody, beside
-  // those who went to the new primary; or who listens there and is never told.
+  // those who went to the new primary; or listens there and is never notified.
   hold_and_wait();
   pair_->make_primary_read_only();
   pair_->catch_up();
@@ -105,7 +106,7 @@ TEST_P(sql_failover, a_primary_that_became_read_only_is_left) {
     SCOPED_TRACE(each->strategy);
     expect_succession(*each);
   }
-  // Who has asked the new primary for anything hears from it.
+  // A client that has sent the new primary any request is notified by it.
   for (const auto& each : couples_) {
     EXPECT_THAT(mutex(each->first, "one").acquire({.wait = patience}), succeeds());
     EXPECT_THAT(mutex(each->second, "other").acquire({.wait = patience}), succeeds());

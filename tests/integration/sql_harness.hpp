@@ -1,4 +1,4 @@
-// Clients of real SQL servers, and ways to be in their way.
+// Clients of real SQL servers, and ways to disturb them.
 #pragma once
 
 #include "contract/contract.hpp"
@@ -31,13 +31,14 @@ inline std::string by_port(const std::string& url, std::uint16_t port) {
   return url.substr(0, colon + 1) + std::to_string(port) + url.substr(url.find('/', colon));
 }
 
-// After connections have ended: the client hears over a new one of the one who holds this name. What it is
-// told to do next, and does only once, does not meet a connection that ends.
+// After connections have ended: the client hears over a new one of the one who holds this name. So
+// its next call, which is sent only once, does not meet an ending connection.
 [[nodiscard]] inline bool is_back(const client& who, const std::string& name) {
   return eventually([&] { return holders(who, name) == 1; });
 }
 
-// What doctor says of a server that is there: asked again where it was not heard in time. Throws lock_error.
+// What doctor says about a running server: asked again if it did not answer in time. Throws
+// lock_error.
 inline std::vector<spi::check> probed(const client& who) {
   std::vector<spi::check> checks;
   const auto heard = [&] {

@@ -1,4 +1,4 @@
-// A SQL server and its standby, whichever engine they are: for what happens to locks when the one takes
+// A SQL server and its standby, whichever engine they are: for what happens to locks when one takes
 // the other's place.
 #pragma once
 
@@ -23,10 +23,10 @@ class sql_pair {
   [[nodiscard]] virtual std::string url(const std::string& extra) const = 0;
   // Returns when the standby has all that the primary has committed.
   virtual void catch_up() = 0;
-  // The standby hears no more of the primary.
+  // Cuts the standby off from the primary.
   virtual void cut() = 0;
   virtual void kill_primary() = 0;
-  // The primary lives on, with its connections, and takes no more writes.
+  // The primary continues to run, with its connections, but accepts no more writes.
   virtual void make_primary_read_only() = 0;
   virtual void promote_standby() = 0;
   // How many clients listen to the standby.

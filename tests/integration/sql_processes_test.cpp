@@ -24,7 +24,7 @@ class sql_processes : public testing::TestWithParam<sql_setup> {};
 INSTANTIATE_TEST_SUITE_P(on, sql_processes, testing::ValuesIn(sql_setups({"lease"})), name_of_sql);
 
 constexpr int process_count = 16;
-// The first contact makes the tables, which takes seconds beside many other servers.
+// The first contact creates the tables, which takes seconds beside many other servers.
 const std::string slow_machine = "&connect_timeout=60s";
 
 struct sql_race {
@@ -42,10 +42,11 @@ void count(const std::string& url, sql_race& shared, int rounds, bool fair) {
     if (shared.counter.add_one(held->fence().value())) {
       ++done;
     } else {
-      // Somebody newer is in: that is for those alone whose lease has ended, and who know it.
+      // A newer holder is in: only a holder whose lease has ended, and which knows it, may see
+      // that.
       ++(held->valid() ? shared.overlaps : shared.lost);
     }
-    // Where the server is down, the release goes on in the background.
+    // If the server is down, the release continues in the background.
     static_cast<void>(held->release());
   }
 }
@@ -74,11 +75,12 @@ TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   EXPECT_LE(shared->lost, standstills);
 }
 
-// A holder, a line of processes that are all killed or frozen, and a live one behind them.
+// A holder, a queue of processes that are all killed or frozen, and a live one behind them.
 class silent_line {
  public:
   explicit silent_line(const sql_world& world) : world_(world) {
-    // Forked first: a fork beside a thread that is connecting may copy a lock of a library as held.
+    // Forked first: a fork during another thread's connect may copy a library's lock in the held
+    // state.
     for (int i = 0; i < process_count; ++i) {
       line_.emplace_back([&] {
         if (!eventually([&] { return is_held_->load(); })) return;
@@ -88,7 +90,8 @@ class silent_line {
     }
   }
 
-  // How long the live one waits after the holder has given the lock back. `strike`: what befalls the others.
+  // How long the live one waits after the holder has released the lock. `strike`: what happens to
+  // the others.
   result<duration> live_one_waits(const std::function<void(forked_process&)>& strike) {
     const client a = open_client(world_.url(slow_machine));
     auto held = mutex(a, "stock").acquire({.wait = patience});
@@ -117,7 +120,7 @@ class silent_line {
 constexpr duration one_offer = 15s;
 
 TEST_P(sql_processes, however_many_were_killed_in_line_they_cost_at_most_one_offer) {
-  // Broken: dead waiters that are offered the lock one after the other (H76, H82).
+  // Broken: dead waiters are offered the lock one after another (H76, H82).
   const auto world = GetParam().make(true);
   const auto waited = silent_line(*world).live_one_waits([](forked_process& each) { each.kill(); });
   ASSERT_THAT(waited, succeeds());

@@ -49,7 +49,7 @@ std::string described(const spi::resource_state& state) {
   return text;
 }
 
-// To whom and what, without the fence, which begins elsewhere.
+// The recipient and the message, without the fence, which starts at another number.
 std::string described(const std::string& process, const stores::push& push) {
   const std::string to = process + " " + spi::public_id(push.claim);
   switch (push.what) {
@@ -67,7 +67,7 @@ std::string described(const memory::push& push) {
   return described(sql_process_name(push.process), push);
 }
 
-// Both ledgers, asked the same and compared.
+// Both ledgers, given the same requests and compared.
 class both {
  public:
   explicit both(sql_rules& rules) : rules_(rules) {}
@@ -100,7 +100,7 @@ class both {
     granted_.erase(claim->id);
     compare(expected, "leave of " + name_of(*claim));
   }
-  // Together, and one after the other.
+  // Together, and one after another.
   void renew(const std::vector<spi::claim_ptr>& claims, std::uint64_t process) {
     memory::effects expected;
     std::vector<spi::renewal> reference;
@@ -175,7 +175,7 @@ class both {
     compare(expected, "a look at " + resource.name);
   }
 
-  // Claims that were offered something and have not been heard since.
+  // Claims that were offered something and have not been heard from since.
   std::set<spi::claim_id> offers;
 
  private:
@@ -204,8 +204,8 @@ class both {
     fences_.clear();
   }
 
-  // The reference's begin elsewhere, so they are not compared: a grant's is greater than all that were
-  // reserved before, or the one that the claim has.
+  // The reference's fences start at another number, so they are not compared: a grant's is greater
+  // than all that were reserved before, or the one that the claim has.
   void check_fence(const spi::claim_id& id, std::uint64_t fence) {
     std::uint64_t& own = granted_[id];
     if (fence == own) return;
@@ -217,7 +217,7 @@ class both {
   }
 
   sql_rules& rules_;
-  // Until the functions silence the whole line.
+  // Until the functions treat the whole queue as silent.
   memory::ledger reference_;
   std::chrono::microseconds now_{1'700'000'000'000'000};
   std::map<spi::claim_id, spi::claim_ptr> claims_;
@@ -231,8 +231,8 @@ struct request {
   std::uint64_t process = 0;
 };
 
-// Calm: mostly exclusive claims of one name that come and go, so that the fast paths are what is
-// compared; else everything at once, which leaves no fast path open for long.
+// Calm: mostly exclusive claims of one name that come and go, so that the fast paths are compared;
+// else everything mixed, which leaves no fast path open for long.
 class world {
  public:
   world(unsigned seed, both& ledgers)
@@ -242,11 +242,11 @@ class world {
     for (int step = 0; step < 80 && !testing::Test::HasFailure(); ++step) {
       pass();
       act();
-      // Not after each: a look moves a waiter that has a fast path's place.
+      // Not after each: a look moves a waiter out of its place for the fast path.
       if (pick(calm_ ? 20 : 4) != 0) continue;
       for (const char* name : {"lock", "semaphore"}) ledgers_.compare_states({space_, name});
     }
-    // Longer than any lease: everybody is gone.
+    // Longer than any lease: every claim is gone.
     ledgers_.pass(200s);
     for (const char* name : {"lock", "semaphore"}) ledgers_.compare_states({space_, name});
   }
@@ -256,7 +256,7 @@ class world {
 
   void pass() {
     if (pick(12) != 0) return ledgers_.pass(std::chrono::microseconds(pick(1500)));
-    // Some offers run out, and with them goes the turn of those who are silent.
+    // Some offers run out, and with them the turn of silent waiters.
     for (const request& each : requests_) {
       if (pick(3) == 0) continue;
       if (ledgers_.offers.contains(each.claim->id)) ledgers_.renew({each.claim}, each.process);

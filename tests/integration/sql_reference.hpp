@@ -21,12 +21,12 @@ class sql_rules {
 
   virtual ~sql_rules() = default;
   virtual sql::rows attempt(time now, const spi::claim& claim, const std::string& process) = 0;
-  // Whether a late attempt can revive it.
+  // Whether a late attempt could revive it.
   enum class remember : std::uint8_t { no, yes, unless_here };
   virtual sql::rows leave(time now, const spi::claim& claim, remember how) = 0;
   // Where not, nobody leaves like that.
   [[nodiscard]] virtual bool knows_unless_here() const { return false; }
-  // An answer for each, in the same order. They are sorted by their keys.
+  // An answer for each, in the same order. Claims are sorted by their keys.
   virtual sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
                           const std::string& process) = 0;
   virtual sql::rows change(time now, const spi::claim& claim, spi::mode to,

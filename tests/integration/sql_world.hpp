@@ -1,4 +1,4 @@
-// A SQL server that a test may stop and break, whichever engine it is: so that a behaviour of all SQL
+// A SQL server that a test may stop and break, whichever engine it is: so that a test for all SQL
 // stores is written once.
 #pragma once
 
@@ -76,7 +76,7 @@ class mariadb_world final : public sql_world {
   }
   [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
   void restart(shutdown how) override {
-    // What a killed server has committed is with the kernel.
+    // What a killed server has committed is in the kernel's cache.
     how == shutdown::orderly ? server_->stop() : server_->kill();
     server_->start();
   }
@@ -106,8 +106,8 @@ class mariadb_world final : public sql_world {
 };
 #endif
 
-// `shared`: on the one server of its engine that all tests break, one after the other; else on a server
-// of its own.
+// `shared`: on the one server of its engine that all tests break, one after another; else on a
+// server of its own.
 struct sql_setup {
   std::string name;  // "mariadb_session"
   std::string strategy;
