@@ -254,7 +254,7 @@ TEST_P(redis_nth_call_foreign_latch, of_setting_it) {
       });
 }
 
-// The server's raw answer to one command.
+// The script on a server that answers `with` to one command.
 redis::script answering(const redis::script& what, const std::string& to, int with) {
   return what.with_text(
       "local real = redis\nlocal redis = {pcall = real.pcall, call = function(c, ...) "

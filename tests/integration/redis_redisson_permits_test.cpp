@@ -37,7 +37,7 @@ class redis_redisson_permits : public testing::Test {
 };
 
 TEST_F(redis_redisson_permits, a_permit_is_one_of_redissons_that_ends) {
-  // Broken: Java sees more free permits than there are, or one of ours is lost in a crash.
+  // Broken: Java sees more free permits than there are, or a crash of ours costs one forever.
   semaphore api(a, "api", {.max = 3, .lock = {.ttl = 20s}});
   auto one = api.acquire({}, {}, 2);
   ASSERT_TRUE(one) << one.error().message();

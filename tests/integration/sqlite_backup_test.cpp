@@ -17,7 +17,7 @@ std::uint64_t fence_of(const embedded_file& file, const std::string& name) {
 }
 
 TEST(sqlite_backup, fences_go_on_after_an_older_copy_was_restored) {
-  // Broken (G2.5): a fence is given a second time, and the resource lets an old holder in.
+  // Broken (G2.5): a fence is issued a second time, and the resource lets an old holder in.
   const embedded_file file;
   const temporary_folder backup;
   std::uint64_t greatest = fence_of(file, "stock");

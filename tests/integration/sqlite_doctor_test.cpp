@@ -29,7 +29,7 @@ using status = spi::check::status;
 
 using findings = std::map<std::string, status>;
 
-// What is not as it should be.
+// The checks that are not ok.
 findings found_by(const embedded_client& client, duration limit = generous) {
   findings all;
   for (const spi::check& check : client.probe(limit)) {
@@ -68,7 +68,7 @@ TEST(sqlite_doctor, sees_permissions_that_let_others_in) {
   EXPECT_EQ(found_by(client), (findings{{"permissions", status::warn}}));
 }
 
-// Has taken a lock when it is returned, and never gives it back.
+// Holds a lock when it is returned, and never releases it.
 forked_process holder_of(const embedded_file& file, const telephone& line,
                          const std::string& name = "stock") {
   forked_process holder([&] {
@@ -97,7 +97,7 @@ TEST(sqlite_doctor, clears_dead_clients_away) {
 }
 
 TEST(sqlite_doctor, reports_dead_clients_that_its_own_opening_cleared_away) {
-  // Broken: `holdfast doctor`, which has just opened the file, never sees any.
+  // Broken: `holdfast doctor`, which has just opened the file, never sees any dead client.
   const embedded_file file;
   const telephone line;
   holder_of(file, line).kill();
@@ -107,7 +107,7 @@ TEST(sqlite_doctor, reports_dead_clients_that_its_own_opening_cleared_away) {
 }
 
 TEST(sqlite_doctor, clears_any_number_of_dead_clients_away_at_once) {
-  // Broken: of many that were killed together it counts some as users of the file.
+  // Broken: if many were killed together it counts some of them as users of the file.
   constexpr int many = 70;
   const embedded_file file;
   const embedded_client client(file.path());
@@ -125,7 +125,7 @@ TEST(sqlite_doctor, clears_any_number_of_dead_clients_away_at_once) {
 }
 
 TEST(sqlite_doctor, sees_a_gate_that_is_held) {
-  // Broken: everybody waits for a stopped process and nobody is told.
+  // Broken: everybody waits for a stopped process and nobody is told why.
   const embedded_file file;
   const embedded_client client(file.path());
   const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);

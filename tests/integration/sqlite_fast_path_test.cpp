@@ -1,5 +1,6 @@
-// The embedded store's fast path: a lock that only one store uses is taken and given back from memory,
-// by one statement that checks what it remembers. Here: what others did meanwhile is never missed.
+// The embedded store's fast path: a lock that only one store uses is taken and released from
+// memory, by one statement that checks what it remembers. Tested here: what others did meanwhile is
+// never missed.
 #include "integration/sqlite_harness.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes and gives back; the fence.
+// Takes and releases; returns the fence.
 std::uint64_t use(const embedded_client& client, const std::string& name = "stock") {
   const auto claim = client.claim(name);
   const auto answer = client.attempt(claim);
@@ -23,7 +24,7 @@ std::uint64_t use(const embedded_client& client, const std::string& name = "stoc
   return fence(answer);
 }
 
-// A row as SQLite's shell sees it.
+// A row as the SQLite shell sees it.
 class raw_database {
  public:
   explicit raw_database(const std::string& path) { sqlite3_open(path.c_str(), &handle_); }
@@ -49,7 +50,7 @@ class raw_database {
 };
 
 TEST(sqlite_fast_path, sees_that_another_holds_what_was_free) {
-  // Broken: a store believes its memory, and two hold one lock.
+  // Broken: a store trusts its memory, and two hold one lock.
   const embedded_file file;
   const embedded_client first(file.path());
   const embedded_client second(file.path());
@@ -65,7 +66,7 @@ TEST(sqlite_fast_path, sees_that_another_holds_what_was_free) {
 }
 
 TEST(sqlite_fast_path, gives_fences_that_grow_across_stores) {
-  // Broken: a fence from memory is one that another store has given meanwhile.
+  // Broken: a fence from memory equals one that another store has issued meanwhile.
   const embedded_file file;
   const embedded_client first(file.path());
   const embedded_client second(file.path());
@@ -109,7 +110,7 @@ TEST(sqlite_fast_path, does_not_write_into_the_row_of_another_name) {
 }
 
 TEST(sqlite_fast_path, tells_an_observer_that_came_meanwhile) {
-  // Broken: `watch` sees nothing of a lock that its store uses from memory.
+  // Broken: `watch` misses a lock that its store uses from memory.
   const embedded_file file;
   const embedded_client client(file.path());
   const embedded_client onlooker(file.path());
@@ -128,7 +129,7 @@ TEST(sqlite_fast_path, tells_an_observer_that_came_meanwhile) {
 }
 
 TEST(sqlite_fast_path, keeps_a_rows_size) {
-  // Broken: each time a lock is taken its row moves about in its page, or to another.
+  // Broken: each time a lock is taken its row moves within its page, or to another.
   const embedded_file file;
   const embedded_client client(file.path());
   ASSERT_NE(use(client), 0U);
@@ -145,7 +146,7 @@ TEST(sqlite_fast_path, keeps_a_rows_size) {
 }
 
 TEST(sqlite_fast_path, sees_a_file_that_was_moved_away) {
-  // Broken: verbs that do not follow the path any more go on in a file that nobody else opens.
+  // Broken: verbs that no longer follow the path continue in a file that nobody else opens.
   for (const bool with_its_folder : {false, true}) {
     const temporary_folder place;
     const fs::path folder = place.path() / "locks";

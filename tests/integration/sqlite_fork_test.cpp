@@ -63,8 +63,9 @@ TEST(sqlite_fork, lets_the_child_open_a_client_of_its_own) {
 }
 
 TEST(sqlite_fork, gives_the_childs_own_client_locks_of_its_own_on_the_file) {
-  // Broken: SQLite in the child counts on file locks that only the parent had. When the parent is
-  // gone, a stranger takes itself for the last one and deletes the log under the child's hands.
+  // Broken: SQLite in the child relies on file locks that only the parent had. When the parent is
+  // gone, a foreign process takes itself for the last one and deletes the log that the child is
+  // using.
   const embedded_file file;
   const telephone line;
   auto parent = std::make_optional<embedded_client>(file.path());
@@ -97,7 +98,7 @@ TEST(sqlite_fork, gives_the_childs_own_client_locks_of_its_own_on_the_file) {
 }
 
 TEST(sqlite_fork, in_the_middle_of_transactions_leaves_children_that_can_lock) {
-  // Broken: a child inherits SQLite in a state that another thread was about to change.
+  // Broken: a child inherits SQLite in a state that another thread was just changing.
   const embedded_file file;
   const embedded_client parent(file.path());
   std::jthread busy([&](const std::stop_token& stop) {
@@ -124,12 +125,12 @@ TEST(sqlite_fork, in_the_middle_of_transactions_leaves_children_that_can_lock) {
 }
 
 TEST(sqlite_fork, does_not_wait_for_a_thread_that_a_foreign_program_keeps_inside) {
-  // Broken: fork() hangs as long as somebody has the file locked; or its child trusts a state that
-  // was caught in the middle.
+  // Broken: fork() hangs as long as somebody has the file locked; or its child trusts an
+  // intermediate state.
   const embedded_file file;
   static_cast<void>(embedded_client(file.path()).probe());
   const telephone line;
-  forked_process foreigner([&] {  // before this process has the file open: it is a stranger
+  forked_process foreigner([&] {  // before this process has the file open: it is unrelated
     static_cast<void>(line.hear_back());
     sqlite3* other = nullptr;
     sqlite3_open(file.path().c_str(), &other);
@@ -144,7 +145,7 @@ TEST(sqlite_fork, does_not_wait_for_a_thread_that_a_foreign_program_keeps_inside
   std::jthread stuck([&] { static_cast<void>(client.attempt(client.claim())); });
   int status = -1;
   for (int tries = 0; tries < 100 && status != 0;
-       ++tries) {  // until the thread is where it is to be
+       ++tries) {  // until the thread is at the right place
     forked_process child([&] {
       const auto opened =
           sqlite::sqlite_store::open(spi::make_reactor(), {.path = file.path(), .deadline = 10ms});
@@ -158,7 +159,7 @@ TEST(sqlite_fork, does_not_wait_for_a_thread_that_a_foreign_program_keeps_inside
   EXPECT_EQ(foreigner.wait(), 0);
 }
 
-// Does any other process see a POSIX lock of this one on the file?
+// Whether other processes see a POSIX lock of this one on the file.
 bool locked_by_us(const std::string& path) {
   forked_process stranger([&] {
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -170,7 +171,7 @@ bool locked_by_us(const std::string& path) {
 }
 
 TEST(sqlite_clients, that_open_and_close_leave_the_file_locks_of_the_others) {
-  // Broken: to close any descriptor of the file drops all locks that this process has on it.
+  // Broken: closing any descriptor of the file drops all locks that this process has on it.
   const embedded_file file;
   const embedded_client stays(file.path());
   EXPECT_TRUE(locked_by_us(file.path()));
@@ -179,7 +180,8 @@ TEST(sqlite_clients, that_open_and_close_leave_the_file_locks_of_the_others) {
 }
 
 TEST(sqlite_clients, of_one_process_exclude_each_other_and_one_may_go) {
-  // Broken: closing one client drops the file locks of the other, and strangers write beside it.
+  // Broken: closing one client drops the file locks of the other, and other processes write beside
+  // it.
   const embedded_file file;
   const embedded_client stays(file.path());
   const auto claim = stays.claim();

@@ -1,4 +1,4 @@
-// The embedded store on a disk without room, and whose a new file is.
+// The embedded store on a full disk, and the owner of a new file.
 #include "integration/sqlite_harness.hpp"
 #include "support/forked_process.hpp"
 
@@ -26,7 +26,7 @@ void enter_small_disk(const fs::path& folder) {
   }
 }
 
-// Writes until nothing fits any more.
+// Writes until the disk is full.
 void fill(const fs::path& folder) {
   const int ballast = ::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   const std::string block(512, 'b');
@@ -52,7 +52,7 @@ void check_full_disk(const embedded_file& file) {
     check(left.has_value(), left ? "" : left.error().message());
     check(*left == departure::was_holder, "given back on a full disk");
   }
-  // Known names go on for as long as nothing grows.
+  // Known names continue to work as long as nothing grows.
   for (int i = 0; i < 3000; ++i) {
     const auto claim = client.claim("held/1");
     const auto taken = client.attempt(claim);
@@ -70,12 +70,12 @@ void check_full_disk(const embedded_file& file) {
   }
   check(refused && *refused == errc::unavailable, "full is said");
   check(refused->detail.find("full") != std::string::npos, refused->message());
-  // Who comes now is let in, or told.
+  // A newcomer is let in, or gets an error.
   const error newcomer = opening(file.path());
   check(newcomer == errc::busy || newcomer == errc::unavailable, newcomer.message());
   check(newcomer == errc::busy || newcomer.detail.find("free some space") != std::string::npos,
         newcomer.message());
-  // Now at the latest a release may fail. It is said, and made good when there is room.
+  // Now at the latest a release may fail. This is reported, and made up for when there is room.
   const auto left = client.leave(kept, 1s);
   check(left || left.error() == errc::unavailable, "a definite answer");
   fs::remove(file.folder() / "ballast");
@@ -114,7 +114,7 @@ TEST(sqlite_full_disk, is_what_a_new_file_says_wherever_the_room_ends) {
 }
 
 TEST(sqlite_new_file, is_private_whatever_the_umask) {
-  // Broken: locks of one user in another's hands.
+  // Broken: one user's locks are in another's hands.
   const embedded_file file;
   forked_process process([&] {
     const auto check = [](bool fine, const char* what) {

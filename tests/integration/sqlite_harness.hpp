@@ -1,4 +1,4 @@
-// The embedded store for tests: a client of its own with verbs that wait for their answer, and a
+// The embedded store for tests: a separate client with verbs that wait for their answer, and a
 // wake-up that can be waited for.
 #pragma once
 
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using spi::departure;
 using spi::hold_state;
 
-// Far beyond what anything takes here, also on a loaded machine with sanitizers.
+// Far longer than anything takes here, even on a loaded machine with sanitizers.
 inline constexpr auto generous = 60s;
 
 class noting_wakeup : public spi::wakeup {
@@ -63,7 +63,7 @@ class noting_wakeup : public spi::wakeup {
     return wait([this] { return gone_.has_value(); }, limit);
   }
 
-  // What has been told up to now.
+  // The notifications so far.
   std::optional<spi::granted> grant() {
     const std::lock_guard lock(mutex_);
     return grant_;

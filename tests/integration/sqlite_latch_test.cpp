@@ -125,7 +125,7 @@ TEST(sqlite_observer, hears_what_happens_in_other_clients) {
 }
 
 TEST(sqlite_observer, hears_no_more_once_its_subscription_ended) {
-  // Broken: a callback into what is gone.
+  // Broken: a callback into a destroyed object.
   const embedded_file file;
   const embedded_client client(file.path());
   diary seen;

@@ -1,4 +1,4 @@
-// Who lives and who does not: killed, stopped, forked and executed processes.
+// Who is alive and who is not: killed, stopped, forked and executed processes.
 #include "integration/sqlite_harness.hpp"
 #include "support/eventually.hpp"
 #include "support/forked_process.hpp"
@@ -19,7 +19,7 @@
 namespace holdfast::test {
 namespace {
 
-// A process that takes the lock, says so, and holds it until it is ended.
+// A process that takes the lock, reports it, and holds it until it is ended.
 forked_process hold(const embedded_file& file, const telephone& line) {
   forked_process holder([&] {
     const embedded_client client(file.path());
@@ -31,11 +31,11 @@ forked_process hold(const embedded_file& file, const telephone& line) {
   return holder;
 }
 
-// Not sooner: long enough that one let in wrongly would be in.
+// Not sooner: long enough that a waiter let in wrongly would be in.
 constexpr auto a_while = 300ms;
 
 TEST(sqlite_life, a_killed_holder_is_known_at_once) {
-  // Broken: the next waits for a time-out that this store does not have.
+  // Broken: the next holder waits for a timeout that this store does not have.
   const embedded_file file;
   const telephone line;
   forked_process holder = hold(file, line);
@@ -44,13 +44,13 @@ TEST(sqlite_life, a_killed_holder_is_known_at_once) {
   const auto wakeup = std::make_shared<noting_wakeup>();
   ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
   holder.kill();
-  // Told, not found by looking: nobody looks here. How soon is measured among processes.
+  // Notified, not found by polling: nobody polls here. How soon is measured among processes.
   ASSERT_TRUE(wakeup->is_woken());
   EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
 }
 
 TEST(sqlite_life, a_try_finds_the_lock_of_a_killed_holder_free) {
-  // Broken: who does not wait is told "busy" by the dead, forever.
+  // Broken: a try is refused as "busy" because of a dead process, forever.
   const embedded_file file;
   const telephone line;
   hold(file, line).kill();
@@ -61,7 +61,7 @@ TEST(sqlite_life, a_try_finds_the_lock_of_a_killed_holder_free) {
 }
 
 TEST(sqlite_life, a_stopped_holder_keeps_its_lock) {
-  // Broken: a paused process and another work at the same time.
+  // Broken: a paused process and another one work at the same time.
   const embedded_file file;
   const telephone line;
   forked_process holder = hold(file, line);
@@ -158,7 +158,7 @@ void as_pid_one(const std::function<void()>& part) {
 }
 
 TEST(sqlite_life, a_pid_that_is_used_again_is_not_taken_for_its_former_owner) {
-  // Broken: a dead holder is believed alive because a stranger has its pid.
+  // Broken: a dead holder is taken for alive because another process has its pid.
   const embedded_file file;
   const telephone first;
   const telephone second;
@@ -211,7 +211,7 @@ TEST(sqlite_life, a_program_started_by_the_holder_does_not_keep_its_lock) {
 }
 
 TEST(sqlite_life, a_forked_child_of_the_holder_does_not_keep_its_lock) {
-  // Broken: the same for a child that was forked and runs on without exec.
+  // Broken: the same for a forked child that continues without exec.
   const embedded_file file;
   const telephone line;
   const telephone orphan;
@@ -273,7 +273,8 @@ TEST(sqlite_life, a_child_that_inherits_the_life_descriptor_keeps_the_lock_until
 }
 
 TEST(sqlite_life, many_short_processes_leave_a_short_log) {
-  // Broken: the first to open the file reads the whole log, so `run` took the longer the more often it had run.
+  // Broken: the first to open the file reads the whole log, so `run` took longer the more often it
+  // had run.
   const embedded_file file;
   for (int i = 0; i < 200; ++i) {
     const embedded_client client(file.path());

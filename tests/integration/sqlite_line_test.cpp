@@ -1,5 +1,5 @@
-// A line of the embedded store, of which the first few are in the lock's own row and the others are
-// rows of their own: nobody outside can tell which is which.
+// A queue of the embedded store: the first few waiters are in the lock's own row and the others in
+// rows of their own, which is invisible from outside.
 #include "integration/sqlite_harness.hpp"
 #include "stores/sqlite/ledger.hpp"
 #include "support/forked_process.hpp"
@@ -21,7 +21,7 @@ struct waiter {
   std::shared_ptr<noting_wakeup> wakeup = std::make_shared<noting_wakeup>();
 };
 
-// More than two times what is in the lock's own row, with payloads of every size.
+// More than twice as many as fit into the lock's own row, with payloads of every size.
 constexpr std::size_t length = 3 * sqlite::ledger_limits::line_limit;
 
 waiter queue(const embedded_client& client, std::size_t number) {
@@ -44,7 +44,7 @@ std::vector<std::string> line_seen_by(const embedded_client& client) {
 }
 
 TEST(sqlite_line, is_served_in_the_order_of_arrival_even_if_some_leave) {
-  // Broken: somebody in line is passed over, served twice or never, when the line moves up.
+  // Broken: a waiter is passed over, served twice or never, when the queue moves up.
   const embedded_file file;
   const std::array<embedded_client, 3> clients{
       embedded_client(file.path()), embedded_client(file.path()), embedded_client(file.path())};

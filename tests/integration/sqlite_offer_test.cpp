@@ -1,5 +1,5 @@
-// Hand-over on the embedded store: an offer until the new holder has said that it has it, then a hold
-// that lasts as long as its process, stopped or not. And what frozen waiters cost the others.
+// Hand-over on the embedded store: an offer until the new holder has accepted it, then a hold that
+// lasts as long as its process, stopped or not. And what frozen waiters cost the others.
 #include "integration/sqlite_harness.hpp"
 #include "support/eventually.hpp"
 #include "support/forked_process.hpp"
@@ -15,7 +15,7 @@
 namespace holdfast::test {
 namespace {
 
-// Queues and says so; when it is granted it takes that up and says so, and sits there.
+// Queues and reports it; when it is granted the lock it accepts, reports it, and stays.
 forked_process waiting_process(const embedded_file& file, const telephone& line) {
   return forked_process([&file, &line] {
     const embedded_client client(file.path());
@@ -70,7 +70,7 @@ TEST(sqlite_offer, one_that_nobody_takes_up_ends_and_its_owner_learns_it) {
 }
 
 TEST(sqlite_offer, a_holder_that_is_stopped_after_it_has_taken_it_up_keeps_the_lock) {
-  // Broken: what the store promises of stopped processes ends with the offer.
+  // Broken: what the store promises about stopped processes ends with the offer.
   const embedded_file file;
   const telephone line;
   const telephone held;
@@ -100,7 +100,7 @@ TEST(sqlite_offer, a_holder_that_is_stopped_after_it_has_taken_it_up_keeps_the_l
 }
 
 TEST(sqlite_offer, a_holder_killed_behind_a_frozen_head_of_the_line_holds_up_nobody) {
-  // Broken (G6.1): only the head of the line watches the holder; frozen, it tells nobody.
+  // Broken (G6.1): only the head of the queue watches the holder; if frozen, it notifies nobody.
   const embedded_file file;
   const telephone held;
   const telephone in_line;
@@ -143,7 +143,7 @@ TEST(sqlite_offer, a_grant_is_taken_up_before_the_sign_of_life_is_handed_on) {
 }
 
 TEST(sqlite_offer, a_waiting_process_says_every_second_that_it_lives) {
-  // Broken: live waiters are taken for frozen ones after an offer that nobody took up.
+  // Broken: live waiters are taken for frozen ones after an offer that nobody accepted.
   const embedded_file file;
   const embedded_client a(file.path());
   const embedded_client b(file.path());
@@ -161,7 +161,7 @@ TEST(sqlite_offer, a_waiting_process_says_every_second_that_it_lives) {
   // Within the offer, or it would be granted by this answer.
   ASSERT_EQ(c.renew(live).state, hold_state::waiting);
   EXPECT_TRUE(eventually([&] { return a.inspect().holders.empty() || wakeup->grant(); }, generous));
-  // A verb of anybody on the name lets in who is next.
+  // Any verb on the name lets the next waiter in.
   auto visitor = a.claim();
   visitor->queued = false;
   EXPECT_TRUE(eventually([&] {

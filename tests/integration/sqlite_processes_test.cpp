@@ -125,7 +125,7 @@ void work_until_killed(const embedded_file& file, const file_counter& counter, k
   }
 }
 
-// Somebody who works right now; slots if nobody does for a long time.
+// A process that is working right now; `slots` if there is none for a long time.
 std::size_t somebody_inside(const killing& shared, std::size_t from) {
   const auto limit = clock::now() + generous;
   while (clock::now() < limit) {
@@ -138,7 +138,7 @@ std::size_t somebody_inside(const killing& shared, std::size_t from) {
 }
 
 TEST(sqlite_processes, killed_holders_lose_their_own_step_only_and_the_next_is_in_at_once) {
-  // Broken: a killed holder keeps its lock, or its death lets two in.
+  // Broken: a killed holder keeps its lock, or its death lets two others in.
   const embedded_file file;
   const file_counter counter(file.folder());
   const shared_page<killing> shared;
@@ -163,7 +163,7 @@ TEST(sqlite_processes, killed_holders_lose_their_own_step_only_and_the_next_is_i
   shared->enough = true;
   for (auto& each : processes) EXPECT_EQ(each.wait(), 0);
 
-  // A step that was cut off may have been written and not counted, once per kill.
+  // An interrupted step may have been written but not counted, once per kill.
   int steps = 0;
   for (const auto& each : shared->steps) steps += each.load();
   EXPECT_GE(counter.read(), steps);
@@ -173,12 +173,12 @@ TEST(sqlite_processes, killed_holders_lose_their_own_step_only_and_the_next_is_i
   std::sort(took.begin(), took.begin() + kills);
   RecordProperty("median_us", static_cast<int>(took[kills / 2] / 1000));
   RecordProperty("longest_us", static_cast<int>(took[kills - 1] / 1000));
-  // Mostly within a millisecond. The longest is the machine's.
+  // Mostly within a millisecond. The longest depends on the machine.
   EXPECT_LT(took[kills / 2], duration(1s).count());
 }
 
 TEST(sqlite_processes, fifty_waiting_processes_are_served_in_order_and_killed_ones_skipped) {
-  // Broken: fairness, or a dead waiter that stalls the line.
+  // Broken: fairness, or a dead waiter that stalls the queue.
   constexpr int waiters = 50;
   struct record {
     std::array<std::atomic<int>, waiters> order{};
@@ -232,7 +232,7 @@ TEST(sqlite_processes, fifty_waiting_processes_are_served_in_order_and_killed_on
 }
 
 TEST(sqlite_processes, sixty_four_processes_on_one_lock_and_on_their_own) {
-  // Broken: a limit of descriptors, connections or patience below what one machine runs.
+  // Broken: a limit on descriptors, connections or time below what one machine runs.
   constexpr int count = 64;
   const embedded_file file;
   const file_counter counter(file.folder());

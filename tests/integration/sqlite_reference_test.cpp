@@ -22,7 +22,7 @@ memory::rules patient_rules() {
   return rules;
 }
 
-// Grants and losses. Who is told to ask again is each store's own affair.
+// Grants and losses. Whom it notifies to ask again is up to each store.
 template <class Effects>
 std::vector<std::string> pushes_of(const Effects& out) {
   std::vector<std::string> pushes;
@@ -34,7 +34,7 @@ std::vector<std::string> pushes_of(const Effects& out) {
   return pushes;
 }
 
-// Where the order of pushes to several holders is no rule.
+// For verbs that may push to several holders in any order.
 std::multiset<std::string> in_any_order(const std::vector<std::string>& pushes) {
   return {pushes.begin(), pushes.end()};
 }
@@ -57,7 +57,7 @@ std::string described(const spi::holder& holder) {
   return holder.claim + " " + std::to_string(static_cast<int>(holder.mode));
 }
 
-// Both ledgers, asked the same and compared.
+// Both ledgers, given the same requests and compared.
 class both {
  public:
   explicit both(const std::string& path) : reference_(patient_rules()) {
@@ -117,7 +117,8 @@ class both {
   }
   // Who holds, and who waits in which order.
   void compare_states(const spi::resource_id& resource) {
-    // To look at a resource lets in who is next there; here looking changes nothing, so ask for it.
+    // In the reference, looking at a resource lets the next waiter in; here looking changes
+    // nothing, so ask for it.
     memory::effects expected_pushes;
     const auto reference = reference_.inspect(time(), resource, expected_pushes);
     const auto out = run(1, nullptr, [&](auto& book, const auto& step) {

@@ -67,8 +67,8 @@ TEST(sqlite_refusal, of_a_text_file_leaves_it_as_it_is) {
 }
 
 TEST(sqlite_refusal, is_not_for_a_file_that_another_process_is_making) {
-  // Broken: of two processes that come first, one is told that the file is no database: SQLite enlarges it,
-  // and then writes its first page.
+  // Broken: of two processes that open a new file at once, one is told that it is not a database:
+  // SQLite enlarges it, and then writes its first page.
   const embedded_file file;
   std::ofstream(file.path()).close();
   EXPECT_TRUE(sqlite::format::look(file.path()));
@@ -100,7 +100,7 @@ TEST(sqlite_refusal, of_another_programs_database_leaves_it_as_it_is) {
 }
 
 TEST(sqlite_refusal, of_a_database_whose_content_is_still_in_its_log_leaves_no_folder) {
-  // Broken: as above, where the file itself does not show yet that it is another program's.
+  // Broken: as above, when the file itself does not show yet that it is another program's.
   const embedded_file file;
   sqlite3* other = nullptr;
   sqlite3_open(file.path().c_str(), &other);
@@ -126,7 +126,7 @@ TEST(sqlite_refusal, of_a_newer_format_says_so) {
 }
 
 TEST(sqlite_refusal, of_an_older_format_lasts_as_long_as_it_is_used) {
-  // Broken: two programs that understand rows differently share them; or a file of before is lost.
+  // Broken: two programs that understand rows differently share them; or an older file is lost.
   const embedded_file file;
   std::uint64_t before = 0;
   {
@@ -175,7 +175,7 @@ TEST(sqlite_refusal, of_hard_links) {
   EXPECT_EQ(opening((file.folder() / "other.db").string()), errc::unsupported);
 }
 
-// As somebody who may not write everywhere, which root may.
+// As a user that may not write everywhere, unlike root.
 int as_nobody(const std::function<void()>& part) {
   forked_process process([&] {
     if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) {
@@ -253,7 +253,8 @@ TEST(sqlite_refusal, of_a_file_that_is_mounted_by_itself) {
 }
 
 TEST(sqlite_refusal, of_a_folder_that_others_could_break_locks_in) {
-  // Broken: in a folder for all, such as /tmp, another user makes it beforehand and takes locks away.
+  // Broken: in a shared folder, such as /tmp, another user creates it beforehand and takes locks
+  // away.
   const embedded_file file;
   fs::create_directory(file.beside());
   fs::permissions(file.beside(), fs::perms::all);
@@ -271,7 +272,7 @@ TEST(sqlite_refusal, of_a_folder_that_others_could_break_locks_in) {
   EXPECT_EQ(opening(file.path()).detail, "it was opened");
 }
 
-// A file system in user space with nothing in it: answers only what opening asks.
+// An empty file system in user space: answers only the requests of opening a file.
 void serve_empty_file_system(int device) {
   std::array<char, FUSE_MIN_READ_BUFFER + 4096> request{};
   for (;;) {
@@ -311,7 +312,7 @@ void serve_empty_file_system(int device) {
 }
 
 TEST(sqlite_refusal, of_file_systems_that_machines_may_share) {
-  // Broken: two machines on one file, each sure of its locks.
+  // Broken: two machines use one file, each trusting its locks.
   for (const long magic : {0x6969L, 0x517bL, 0xff534d42L, 0x01021997L, 0x65735546L, 0x00c36400L}) {
     EXPECT_TRUE(sqlite::shared_file_system(magic)) << magic;
   }

@@ -29,7 +29,7 @@ void require(bool fine, const char* what) {
 }
 
 // A user of its own with a group of its own, who is a member of the common one and lets nobody else
-// read what it makes. Who is not root can only be itself.
+// read what it makes. A test that does not run as root can only be its own user.
 forked_process as_user(uid_t user, const std::function<void()>& part) {
   return forked_process([user, &part] {
     ::umask(0077);
@@ -107,7 +107,7 @@ TEST(sqlite_places, a_relative_path_means_the_folder_in_which_it_was_opened) {
 }
 
 TEST(sqlite_places, sqlites_word_for_no_file_is_not_taken_for_a_files_name) {
-  // Broken: who wants locks in memory gets a file with a strange name in the current folder.
+  // Broken: a user who wants locks in memory gets a file with a strange name in the current folder.
   const auto reactor = spi::make_reactor();
   const auto opened = sqlite::sqlite_store::open(reactor, {.path = ":memory:"});
   ASSERT_FALSE(opened);
@@ -117,7 +117,7 @@ TEST(sqlite_places, sqlites_word_for_no_file_is_not_taken_for_a_files_name) {
 }
 
 TEST(sqlite_places, ten_thousand_stale_files_are_cleared_away_in_time) {
-  // Broken: after a mass killing nobody can open the store before its deadline.
+  // Broken: after many processes were killed, nobody can open the store before the deadline.
   const embedded_file file;
   { const embedded_client client(file.path()); }
   constexpr int stale = 10'000;
@@ -136,7 +136,7 @@ TEST(sqlite_places, ten_thousand_stale_files_are_cleared_away_in_time) {
 }
 
 TEST(sqlite_places, in_the_middle_of_a_line_one_waits_without_writing) {
-  // Broken: thousands in line at one lock make thousands of write transactions every second.
+  // Broken: thousands of waiters at one lock make thousands of write transactions every second.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto held = client.claim();
@@ -154,7 +154,8 @@ TEST(sqlite_places, in_the_middle_of_a_line_one_waits_without_writing) {
 }
 
 TEST(sqlite_paths, that_lead_to_one_file_share_its_locks) {
-  // Broken: two ways to one file have two folders of signs of life, and see each other as dead.
+  // Broken: clients by two paths to one file have two folders of signs of life, and see each other
+  // as dead.
   const embedded_file file;
   const fs::path way = file.folder() / "way";
   fs::create_symlink(file.folder(), way);

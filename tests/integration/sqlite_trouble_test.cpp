@@ -32,7 +32,7 @@ sqlite::open_options at(const embedded_file& file, const std::string& boot,
 }
 
 TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
-  // Broken: after a power cut a fence goes back, or a lock is held by nobody forever.
+  // Broken: after a power cut a fence decreases, or a lock is held by nobody forever.
   const embedded_file file;
   const telephone line;
   std::uint64_t before = 0;
@@ -67,7 +67,7 @@ TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
 }
 
 TEST(sqlite_reboot, restarts_a_lock_delay_that_was_running) {
-  // Broken: a machine that crashes twice lets in somebody whom the delay was to keep out; or a delay
+  // Broken: a machine that crashes twice lets in a claim that the delay should keep out; or a delay
   // that is long over blocks the lock at every boot.
   const embedded_file file;
   const telephone line;
@@ -130,7 +130,7 @@ TEST(sqlite_time_namespace, of_another_live_client_is_refused) {
 }
 
 TEST(sqlite_time_namespace, of_the_kernel_is_seen) {
-  // Broken: the check compares something else than the namespace.
+  // Broken: the check compares something other than the namespace.
   const embedded_file file;
   const embedded_client client(file.path());
   forked_process other([&] {
@@ -144,7 +144,7 @@ TEST(sqlite_time_namespace, of_the_kernel_is_seen) {
 }
 
 TEST(sqlite_file, deleted_while_in_use_is_said_and_ends_all_holds) {
-  // Broken: two groups of processes, each with its own file under one name, both believe.
+  // Broken: two groups of processes, each with its own file under one name, both hold valid locks.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto claim = client.claim();
@@ -217,7 +217,7 @@ TEST(sqlite_file, replaced_while_in_use_is_noticed_without_being_used) {
 }
 
 TEST(sqlite_file, whose_folder_was_deleted_lets_nobody_in_beside_a_live_holder) {
-  // Broken: who clears away "old" files beside the database makes two holders.
+  // Broken: clearing away "old" files beside the database causes two holders.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto wakeup = std::make_shared<noting_wakeup>();
@@ -308,7 +308,7 @@ TEST(sqlite_writer_lock, with_a_stopped_process_inside_bounds_what_waits_for_it)
   EXPECT_EQ(client.leave(held, 200ms).error(), errc::unavailable);
   EXPECT_LT(clock::now() - begun, 10s);
   inside.kill();
-  // Nobody leaves again: the store does.
+  // The test does not release again: the store does.
   const auto next = other.claim();
   other.acquire(next);
   EXPECT_EQ(client.leave(held).value(), departure::gone);
@@ -355,7 +355,7 @@ TEST(sqlite_threads, take_no_signals) {
 }
 
 TEST(sqlite_writer_lock, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
-  // Broken: a client that could not say goodbye is taken for a later one whose file got the same
+  // Broken: a client that could not deregister is taken for a later one whose file got the same
   // inode, and its lock is never free again.
   const embedded_file file;
   const embedded_client stays(file.path());
@@ -376,7 +376,8 @@ TEST(sqlite_writer_lock, that_is_held_while_a_client_closes_leaves_no_lock_behin
 }
 
 TEST(sqlite_writer_lock, that_is_held_does_not_delay_a_waiter_that_was_stopped) {
-  // Broken: a service that is to end hangs in request_stop() while another process is stopped inside.
+  // Broken: a service that is to end hangs in request_stop() while another process is stopped
+  // inside the writer lock.
   const embedded_file file;
   const client holder = client::open("sqlite:" + file.path()).value();
   const client other = client::open("sqlite:" + file.path()).value();

@@ -11,7 +11,7 @@
 namespace holdfast::test {
 namespace {
 
-// Gives back what it is given, at once and in the same call.
+// Releases what it is granted, at once and in the same call.
 class passing_on final : public noting_wakeup {
  public:
   passing_on(const embedded_client& at, spi::claim_ptr claim) : at_(at), claim_(std::move(claim)) {}
@@ -29,7 +29,8 @@ class passing_on final : public noting_wakeup {
 };
 
 TEST(sqlite_verbs, a_lock_goes_through_thousands_of_hands_at_once) {
-  // Broken: each that is let in lets the next one in inside its own call, until the stack is full.
+  // Broken: each waiter that is let in lets the next one in inside its own call, until the stack
+  // overflows.
   constexpr int waiters = 20'000;
   const embedded_file file;
   const embedded_client client(file.path());
@@ -88,7 +89,7 @@ TEST(sqlite_verbs, a_repeated_attempt_answers_where_the_claim_stands) {
 }
 
 TEST(sqlite_verbs, a_try_is_never_queued) {
-  // Broken: who only tried is granted later, and nobody releases it.
+  // Broken: a claim that only tried is granted later, and nobody releases it.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto holder = client.claim();
@@ -105,7 +106,7 @@ TEST(sqlite_verbs, a_try_is_never_queued) {
 }
 
 TEST(sqlite_verbs, the_holder_is_notified_when_the_first_waits) {
-  // Broken: local hand-over goes on although another process waits.
+  // Broken: local hand-over continues although another process waits.
   const embedded_file file;
   const embedded_client first(file.path());
   const embedded_client second(file.path());
@@ -120,7 +121,7 @@ TEST(sqlite_verbs, the_holder_is_notified_when_the_first_waits) {
 }
 
 TEST(sqlite_verbs, an_unfair_newcomer_takes_what_is_free_but_not_past_a_fair_waiter) {
-  // Broken: a fair queue that is overtaken, or a free lock that is not given to who asks for it.
+  // Broken: a fair queue that is overtaken, or a free lock that is not granted on request.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto holder = client.claim();
@@ -216,7 +217,8 @@ TEST(sqlite_verbs, a_safe_revocation_lets_nobody_in_before_the_lease_has_ended) 
 }
 
 TEST(sqlite_verbs, leaving_a_revoked_lock_without_time_left_reports_nothing) {
-  // Broken: a holder that nobody heard of stopping lets others in, or its claim is kept here forever.
+  // Broken: a holder that did not confirm that it stopped lets others in, or its claim is kept here
+  // forever.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto holder = client.claim();
@@ -313,7 +315,7 @@ TEST(sqlite_verbs, a_verb_on_the_reactors_own_thread_is_answered_from_another) {
 }
 
 TEST(sqlite_verbs, verbs_of_one_claim_keep_their_order_across_threads) {
-  // Broken: a leave overtakes its attempt, and a claim is left that nobody will ever release.
+  // Broken: a withdrawal overtakes its attempt, and a claim remains that nobody will ever release.
   const embedded_file file;
   const embedded_client client(file.path());
   for (int i = 0; i < 200; ++i) {
@@ -331,7 +333,7 @@ TEST(sqlite_verbs, verbs_of_one_claim_keep_their_order_across_threads) {
 }
 
 TEST(sqlite_verbs, a_closed_store_leaves_nothing_and_lets_the_next_in) {
-  // Broken: a client that goes blocks those that stay.
+  // Broken: a client that closes blocks those that stay.
   const embedded_file file;
   const embedded_client stays(file.path());
   embedded_client goes(file.path());

@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How many processes: small in every run, more where it is asked for.
+// The number of processes: few in every run, more on request.
 int number(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
@@ -48,8 +48,8 @@ zookeeper_ensemble& unharmed_ensemble() {
   return ensemble;
 }
 
-// One holds through `theirs`, another waits through `ours`; then the cut. The one that is let in finds
-// nobody believing.
+// One holds through `theirs`, another waits through `ours`; then the cut. When the waiter is let
+// in, no other hold is valid.
 template <class Cut>
 void expect_one_valid_holder(zookeeper_ensemble& ensemble, std::size_t theirs, std::size_t ours,
                              Cut&& cut_off) {
@@ -70,7 +70,7 @@ void expect_one_valid_holder(zookeeper_ensemble& ensemble, std::size_t theirs, s
       const auto state = fine.inspect("stock");
       return (state && state->waiters.size() == 1) || arrives(waits, 0s);
     }));
-    // Where it was lost before the cut, there is nothing to see; it is not cut.
+    // If it was lost before the cut, there is nothing to test; nothing is cut.
     const bool in_time = held->valid();
     if (in_time) cut_off();
     const auto next = waits.get();
@@ -84,8 +84,8 @@ void expect_one_valid_holder(zookeeper_ensemble& ensemble, std::size_t theirs, s
 }
 
 TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_confirms_no_lease) {
-  // Broken: the follower answers pings and reads, its client believes, and the leader has given the
-  // lock to another: two holders for seconds (H85).
+  // Broken: the follower answers pings and reads, its client considers its hold valid, and the
+  // leader has granted the lock to another: two holders for seconds (H85).
   zookeeper_ensemble ensemble;
   const std::size_t lead = ensemble.number_of(ensemble.leader());
   const std::size_t follow = (lead + 1) % 3;
@@ -93,7 +93,7 @@ TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_confirms_no_lease) {
 }
 
 TEST(zookeeper_followers, a_try_at_another_server_sees_what_was_released_before_it) {
-  // Broken: a follower that is a moment behind says that the lock is held, when nobody holds it.
+  // Broken: a lagging follower says that the lock is held when nobody holds it.
   zookeeper_ensemble& ensemble = unharmed_ensemble();
   const std::string root = fresh_chroot();
   const std::size_t lead = ensemble.number_of(ensemble.leader());
@@ -114,7 +114,7 @@ TEST(zookeeper_followers, a_try_at_another_server_sees_what_was_released_before_
 }
 
 TEST(zookeeper_followers, an_upgrade_at_another_server_sees_readers_that_have_gone) {
-  // Broken: the only reader is told that there are others, by a follower that is a moment behind.
+  // Broken: a lagging follower tells the only reader that there are others.
   zookeeper_ensemble& ensemble = unharmed_ensemble();
   const std::string root = fresh_chroot();
   const std::size_t lead = ensemble.number_of(ensemble.leader());
@@ -133,7 +133,7 @@ TEST(zookeeper_followers, an_upgrade_at_another_server_sees_readers_that_have_go
 }
 
 TEST(zookeeper_ensemble, a_leader_that_lost_its_followers_confirms_no_lease) {
-  // Broken: the same with a leader that has not noticed yet that it leads nobody (H85).
+  // Broken: the same with a leader that has not noticed yet that it has lost its followers (H85).
   zookeeper_ensemble ensemble;
   const std::size_t lead = ensemble.number_of(ensemble.let_the_slow_one_lead());
   const std::size_t follow = (lead + 1) % 3;
@@ -156,7 +156,7 @@ TEST(zookeeper_ensemble, a_lease_outlives_the_leader) {
   const auto second = election(b, "boss", "b", {.ttl = 60s}).campaign({.wait = 2s});
   EXPECT_FALSE(second);
   EXPECT_TRUE(leads->valid());
-  // Over a connection to a server that lives: what is sent once must not meet one that has ended.
+  // On a connection to a live server: what is sent only once must not meet a closed one.
   ASSERT_TRUE(eventually([&] {
     const auto state = a.inspect("boss");
     return state && state->holders.size() == 1;
@@ -230,8 +230,8 @@ TEST(zookeeper_ensemble, processes_count_exactly_while_leaders_are_killed) {
   }));
 }
 
-// What a client of a follower has given back, a client of the leader finds free: the leader may have
-// yet to apply what the follower has confirmed.
+// What a client of a follower has released, a client of the leader finds free: the leader may not
+// have applied yet what the follower has confirmed.
 TEST(zookeeper_followers, what_a_follower_confirmed_the_leader_knows) {
   zookeeper_ensemble& ensemble = unharmed_ensemble();
   const zookeeper_server& leader = ensemble.leader();

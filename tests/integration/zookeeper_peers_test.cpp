@@ -1,5 +1,5 @@
-// Other clients of ZooKeeper on our paths: kazoo's nodes, and the two of Curator's leaders. `make interop` runs kazoo
-// itself.
+// Other clients of ZooKeeper on our paths: kazoo's nodes, and the two kinds of Curator's leaders.
+// `make interop` runs kazoo itself.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "support/eventually.hpp"
 #include "support/zookeeper_server.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One client whose nodes are called as kazoo's are, and one whose are called as Curator's.
+// One client whose nodes are named like kazoo's, and one whose nodes are named like Curator's.
 class zookeeper_peers : public testing::Test {
  protected:
   [[nodiscard]] client open(const std::string& options) const {

@@ -1,4 +1,4 @@
-// Sessions: what a cut, a lost answer, an expiry and a clamp do to those who hold and wait.
+// Sessions: what a cut, a lost answer, an expiry and a clamp do to holders and waiters.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "stores/zookeeper/zookeeper_store.hpp"
 #include "support/eventually.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A client whose way to the server can be disturbed, and one whose way is fine.
+// A client whose connection to the server can be disturbed, and one whose connection is fine.
 class zookeeper_session : public testing::Test {
  protected:
   [[nodiscard]] client open(const std::string& options = {}) const {
@@ -73,8 +73,8 @@ TEST_F(zookeeper_session, a_disconnection_is_not_a_loss) {
 }
 
 TEST_F(zookeeper_session, a_hold_whose_downgrade_was_not_answered_learns_that_it_was_taken_away) {
-  // Broken: nobody looks after the node that the downgrade may have made, and the holder goes on
-  // beside the next one after a release by force.
+  // Broken: nobody watches the node that the downgrade may have made, and the holder continues
+  // beside the next one after a forced release.
   const client cut = through_proxy();
   client other = open();
   shared_mutex price(cut, "price", {.ttl = 20s});
@@ -94,7 +94,8 @@ TEST_F(zookeeper_session, a_hold_whose_downgrade_was_not_answered_learns_that_it
 }
 
 TEST_F(zookeeper_session, a_try_counts_the_permits_when_it_has_its_place_in_line) {
-  // Broken: a permit that is taken between the look of a try and its place in line is given twice.
+  // Broken: a permit that is taken between the look of a try and its place in the queue is granted
+  // twice.
   const client slow = through_proxy();
   const client quick = open();
   const semaphore_options one{.max = 1, .lock = {.ttl = 30s}};
@@ -160,7 +161,7 @@ TEST_F(zookeeper_session, beyond_the_limit_of_a_line_the_others_keep_their_lease
     return each == errc::overloaded;
   })) << all.refusals.front().message();
   EXPECT_TRUE(std::ranges::all_of(all.held, [](const lease& each) { return each.valid(); }));
-  // There is room again as soon as one has left.
+  // There is room again as soon as one claim has left.
   ASSERT_TRUE(all.held.back().release());
   EXPECT_TRUE(shared_mutex(one, "stock").acquire_shared({.wait = patience}));
 }
@@ -195,7 +196,7 @@ TEST_F(zookeeper_session, a_waiter_finds_its_turn_although_the_event_came_while_
 }
 
 TEST_F(zookeeper_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
-  // Broken: two valid holders while the server has given the lock away (H58, H60).
+  // Broken: two valid holders after the server has given the lock away (H58, H60).
   const client cut = through_proxy();
   const client other = open();
   auto held = mutex(cut, "stock", {.ttl = 1s}).acquire({.wait = patience});
@@ -258,11 +259,11 @@ TEST_F(zookeeper_session, a_lost_answer_leaves_no_orphan) {
 }
 
 TEST_F(zookeeper_session, a_server_that_leaves_a_request_lying_is_sent_another) {
-  // Broken: a server of 3.8.0 that is busy leaves a request lying until another one comes; a lone client
-  // would wait for it until its time is up.
+  // Broken: a busy 3.8.0 server leaves a request unprocessed until another one arrives; a lone
+  // client would wait for it until its time is up.
   using way = fault_proxy::way;
   const client asked = through_proxy();
-  // The least of several: on a busy machine there is more than the request in some.
+  // The shortest of several: on a busy machine some include more than the request.
   std::size_t request = std::numeric_limits<std::size_t>::max();
   for (int i = 0; i < 10; ++i) {
     const std::size_t sent = proxy_.bytes(way::to_server);
@@ -280,7 +281,7 @@ TEST_F(zookeeper_session, a_server_that_leaves_a_request_lying_is_sent_another) 
 }
 
 TEST_F(zookeeper_session, giving_up_at_any_moment_leaves_nothing) {
-  // Broken: a cancelled or timed-out waiter still stands in line.
+  // Broken: a cancelled or timed-out waiter is still in the queue.
   const client a = open();
   const client b = open();
   const auto held = mutex(a, "stock").acquire({.wait = patience});
@@ -299,7 +300,7 @@ TEST_F(zookeeper_session, giving_up_at_any_moment_leaves_nothing) {
 }
 
 TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_reports) {
-  // Broken: a lease of 100 ms is promised where the server keeps it for longer (H67).
+  // Broken: a lease of 100 ms is promised although the server keeps it for longer (H67).
   const client a = open();
   const auto held = mutex(a, "stock", {.ttl = 100ms}).acquire({.wait = patience});
   ASSERT_TRUE(held);
@@ -308,7 +309,8 @@ TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_reports) {
 }
 
 TEST_F(zookeeper_session, a_long_lock_delay_leaves_something_of_a_short_ttl) {
-  // Broken: the margin for clocks is taken of both, nothing is left, and the caller waits forever.
+  // Broken: the clock margin is subtracted from both, nothing is left, and the caller waits
+  // forever.
   const client a = open();
   for (const renew how : {renew::automatic, renew::never}) {
     const lock_options options{.ttl = 1s, .renew = how, .lock_delay = 110s};
@@ -362,7 +364,7 @@ TEST_F(zookeeper_session, a_login_and_an_acl_keep_others_out) {
 }
 
 TEST_F(zookeeper_session, slashes_nest_where_that_is_asked_for) {
-  // Broken: holdfast and Curator mean different nodes by a nested path.
+  // Broken: holdfast and Curator use different nodes for a nested path.
   const client nested = open("?layout=path");
   const client below = client::open("zookeeper://" + server_.hosts + root_ + "/shop").value();
   const auto held = mutex(nested, "shop/stock").acquire({.wait = patience});

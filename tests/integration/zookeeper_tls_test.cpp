@@ -1,5 +1,5 @@
-// TLS to ZooKeeper's secureClientPort: the server is who it says, by chain and name, or nothing is sent
-// to it.
+// TLS to ZooKeeper's secureClientPort: the server proves its identity, by chain and name, or
+// nothing is sent to it.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "contract/contract.hpp"
 #include "support/tls_files.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a test's server shows, and what it wants to see.
+// The certificate that a test's server presents, and what it requires of clients.
 class zookeeper_tls : public testing::Test {
  protected:
   // `clients`: none, want or need.
@@ -50,7 +50,7 @@ class zookeeper_tls : public testing::Test {
 };
 
 TEST_F(zookeeper_tls, chain_and_name_are_checked_unless_it_is_spelled_out_that_they_are_not) {
-  // Broken: anybody in between reads and writes locks (S3, S4), or tls=yes does not work.
+  // Broken: a man in the middle reads and writes locks (S3, S4), or tls=yes does not work.
   serve(files.signed_for("DNS:localhost"), "none");
   const std::string known = "tls=yes&ca=" + files.authority();
   EXPECT_THAT(lock(known), succeeds());
@@ -72,7 +72,8 @@ TEST_F(zookeeper_tls, chain_and_name_are_checked_unless_it_is_spelled_out_that_t
 }
 
 TEST_F(zookeeper_tls, a_server_that_wants_our_certificate_gets_it_or_refuses_us) {
-  // Broken: mutual TLS would fail, or without it the client would hang or believe to be let in.
+  // Broken: mutual TLS would fail, or without it the client would hang or assume that it was let
+  // in.
   serve(files.signed_for("DNS:localhost"), "need");
   const std::string known = "tls=yes&ca=" + files.authority();
   const auto refused = lock(known);
@@ -93,7 +94,7 @@ TEST_F(zookeeper_tls, a_server_that_wants_our_certificate_gets_it_or_refuses_us)
 }
 
 TEST_F(zookeeper_tls, plain_and_secret_ports_are_not_mixed_up_silently) {
-  // Broken: a client without TLS hangs at a port with it, or one with TLS talks plainly.
+  // Broken: a client without TLS hangs at a port with it, or one with TLS talks in plain text.
   serve(files.signed_for("DNS:localhost"), "none");
   const client plain =
       client::open("zookeeper://localhost:" + std::to_string(server().tls_port()) + "/shop")

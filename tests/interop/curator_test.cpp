@@ -32,7 +32,8 @@ std::string jars() {
   return all;
 }
 
-// Once in a process: `java CuratorPeer.java` compiles it at each start, for a second of a core.
+// Once per process: `java CuratorPeer.java` compiles it at each start, which takes a second of a
+// core.
 std::filesystem::path compiled_peer() {
   static const temporary_folder folder;
   static const std::string said = [] {
@@ -122,7 +123,8 @@ TEST_F(curator, a_reader_shares_with_readers_and_waits_for_writers) {
   child_process writer = peer("write", 200, 1);
   ASSERT_TRUE(eventually([&] { return read() > 0 || !writer.alive(); }, patience * 4)) << log();
   const client mine = open();
-  // Until it ends, not until the number says so: without the lock that is seen half written.
+  // Until it ends, not until the number says so: without the lock the number may be read half
+  // written.
   std::optional<int> status;
   while (!(status = writer.ended())) {
     const auto held = shared_mutex(mine, "stock").acquire_shared({.wait = 4 * patience});
@@ -137,7 +139,7 @@ TEST_F(curator, a_reader_shares_with_readers_and_waits_for_writers) {
 }
 
 TEST_F(curator, a_permit_is_a_lease_of_the_semaphore) {
-  // Broken: more are inside than there are permits.
+  // Broken: there are more holders than permits.
   count_together("semaphore", 200, 100, [](const client& from) {
     return semaphore(from, "stock", {.max = 1}).acquire({.wait = 4 * patience});
   });
@@ -151,7 +153,7 @@ TEST_F(curator, a_leader_is_the_leader_of_the_latch) {
 }
 
 TEST_F(curator, a_java_waiter_is_seen_and_served_when_we_give_back) {
-  // Broken: Curator is not woken by our release, or `show` does not tell of it.
+  // Broken: Curator is not woken by our release, or `show` does not show it.
   const client mine = open();
   auto held = mutex(mine, "stock").acquire({.wait = 4 * patience});
   ASSERT_TRUE(held);

@@ -76,7 +76,7 @@ TEST_F(etcdctl, a_mutex_is_what_etcdctl_locks) {
 }
 
 TEST_F(etcdctl, a_waiter_of_theirs_is_seen_and_served_when_we_give_back) {
-  // Broken: etcdctl is not woken by our release, or `show` does not tell of it.
+  // Broken: etcdctl is not woken by our release, or `show` does not show it.
   const client mine = open();
   auto held = mutex(mine, "stock").acquire();
   ASSERT_TRUE(held);

@@ -1,4 +1,4 @@
-// Histories written by hand, and what the checkers say to them.
+// Histories written by hand, and what the checkers say about them.
 #pragma once
 
 #include "sim/checkers.hpp"
@@ -31,13 +31,13 @@ class checkers_test : public ::testing::Test {
     watch_all(log, world);
   }
 
-  // Adds a record at a time after the last.
+  // Adds a record some time after the last.
   void add(duration after, record line) {
     loop.at(loop.now() + after, outside, event_class::timer, [this, line] { log.add(line); });
     while (loop.step(moment::max())) {
     }
   }
-  // Who broke what, at the end; only of one guarantee, since histories here are fragments.
+  // What was broken, at the end; only for one guarantee, since histories here are fragments.
   std::string broken(std::string_view guarantee) {
     log.finish();
     for (const violation& each : log.violations()) {
@@ -46,7 +46,7 @@ class checkers_test : public ::testing::Test {
     return "";
   }
 
-  // A hold of its own number, claim and client, from the request to its validity.
+  // A hold with its own number, claim and client, from the request to its validity.
   void hold(std::int32_t number, std::int32_t resource, std::uint64_t fence,
             spi::mode mode = spi::mode::exclusive, std::uint32_t permits = 1) {
     record line = about(number, resource, mode, permits);

@@ -1,4 +1,4 @@
-// The checkers of those who wait, leave and are answered, by histories written by hand.
+// The checkers of waiting, leaving and answers, tested with histories written by hand.
 #include "sim/checkers_harness.hpp"
 
 namespace holdfast::sim {
@@ -154,7 +154,7 @@ TEST_F(checkers_test, a_hold_with_a_lock_delay_that_was_lost_with_its_notice_run
   line.kind = what::validity_ended;
   line.until = loop.now() + 3s;  // the notice
   add(1ms, line);
-  say(what::release_invoked, 1, 0);  // before it was told
+  say(what::release_invoked, 1, 0);  // before it was notified
   EXPECT_EQ(broken("no leak"), "");
 }
 

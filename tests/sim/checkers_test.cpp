@@ -1,6 +1,6 @@
-// Every checker by a history written by hand: it must stay calm at the one that keeps its guarantee,
-// and speak up at the one that breaks it. A checker that cannot fail proves nothing. Here: what is
-// held, and how it ends; checkers_line_test.cpp has those who wait and leave.
+// Every checker with histories written by hand: it must accept the one that keeps its guarantee,
+// and report the one that breaks it. A checker that cannot fail proves nothing. Here: what is held,
+// and how it ends; checkers_line_test.cpp has those who wait and leave.
 #include "sim/checkers_harness.hpp"
 
 namespace holdfast::sim {
@@ -160,7 +160,7 @@ TEST_F(checkers_test, a_client_killed_after_its_hold_ran_out_blocks_the_lock_fro
   add(0ms, line);
   line.kind = what::validity_began;
   add(0ms, line);
-  say(what::validity_ended, 1, 0);  // it is paused, and is not told
+  say(what::validity_ended, 1, 0);  // it is paused, and is not notified
   say(what::killed, 1, 0, 0, 3s);
   say(what::trouble_ended, 9, 0, 0, 3s);
   grant(2, 0, 2);

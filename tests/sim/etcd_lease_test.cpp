@@ -1,7 +1,7 @@
-// Is a lease in etcd believed for longer than it lives? A world of three members with elections, members that
-// are cut off, leaders that do not know that they were replaced, and answers that come late; the client's
-// proof is the shipped one. And the same with the defects that this must show: a world in which nothing can go
-// wrong proves nothing.
+// Is a lease in etcd considered valid for longer than it lives? A world of three members with
+// elections, members that are cut off, leaders that do not know that they were replaced, and
+// answers that come late; the client's proof is the shipped one. And the same with the defects that
+// this must show: a world in which nothing can go wrong proves nothing.
 #ifdef HOLDFAST_WITH_ETCD
 #include "sim/random.hpp"
 #include "stores/etcd/lease_keeper.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 enum class lease_defect {
   none,
-  keepalive_alone,       // its answer is believed without a read
+  keepalive_alone,       // its answer is trusted without a read
   dated_at_receipt,      // as Go's client does
   terms_not_compared,    // the two answers may be of different leaders
   term_of_answers_only,  // not compared with what was answered before
@@ -57,12 +57,12 @@ class lease_world {
 
   struct member {
     std::uint64_t term = 1;
-    std::size_t lead = 0;        // as it knows
+    std::size_t lead = 0;        // as far as it knows
     bool cut = false;            // from the other members
     std::int64_t lease_end = 0;  // in its memory, if it leads
     bool knows_end = false;      // that the lease was revoked
   };
-  struct answers {  // to one keepalive and the read beside it
+  struct answers {  // to one keepalive and the read with it
     std::int64_t sent = 0;
     std::size_t whom = 0;
     std::uint64_t connection = 0;
@@ -81,7 +81,7 @@ class lease_world {
   [[nodiscard]] bool reach(std::size_t a, std::size_t b) const {
     return a == b || (!members_[a].cut && !members_[b].cut);
   }
-  // The one that a majority follows.
+  // The leader that a majority follows.
   [[nodiscard]] bool leads_now(std::size_t which) const {
     std::size_t followers = 0;
     for (std::size_t i = 0; i < members; ++i) {
@@ -101,7 +101,7 @@ class lease_world {
     members_[whom].lease_end = now_ + ttl + election;
   }
 
-  // A leader that has a majority ends what has expired.
+  // A leader with a majority revokes expired leases.
   void expire() {
     for (std::size_t i = 0; i < members; ++i) {
       if (!leads_now(i) || gone_at_ || members_[i].lease_end > now_) continue;
@@ -155,7 +155,7 @@ class lease_world {
     at(now_ + (chance(95) ? ttl / 3 : random_.between(ttl / 3, 2 * ttl)), [this] { renew(); });
   }
 
-  // A follower passes it on to the one that it takes for the leader, who need not be that any more.
+  // A follower forwards it to the member that it takes for the leader, which may no longer be one.
   void keep_alive(const std::shared_ptr<answers>& both, std::size_t where) {
     const std::size_t lead = members_[where].lead;
     if (lead != where) {
@@ -174,7 +174,7 @@ class lease_world {
     said(both, &answers::read_term);
   }
 
-  // By the member that was asked, with the term that it knows then.
+  // By the member that was asked, with the term that it knows at that time.
   void said(const std::shared_ptr<answers>& both, std::optional<std::uint64_t> answers::*which) {
     at(now_ + delay(), [this, both, which] {
       const std::uint64_t term = members_[both->whom].term;
@@ -237,7 +237,7 @@ std::optional<std::uint64_t> first_wrong(lease_defect what, std::uint64_t* proof
 }
 
 TEST(etcd_lease_world, no_lease_stays_valid_after_it_is_gone) {
-  // Broken: two holders, for as long as the first one believes.
+  // Broken: two holders, for as long as the first one considers its lease valid.
   std::uint64_t proofs = 0;
   const auto seed = first_wrong(lease_defect::none, &proofs);
   EXPECT_GT(proofs, 4 * seeds) << "hardly anything was believed";
@@ -245,7 +245,7 @@ TEST(etcd_lease_world, no_lease_stays_valid_after_it_is_gone) {
 }
 
 TEST(etcd_lease_world, shows_every_defect) {
-  // Broken: the test above passes whatever is believed.
+  // Broken: the test above passes whatever the proof accepts.
   EXPECT_TRUE(first_wrong(lease_defect::keepalive_alone));
   EXPECT_TRUE(first_wrong(lease_defect::dated_at_receipt));
   EXPECT_TRUE(first_wrong(lease_defect::terms_not_compared));

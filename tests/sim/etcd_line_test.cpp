@@ -1,6 +1,6 @@
-// The line before a lock in etcd, with ours and Go's readers and writers in it: requests and answers that come
-// late or get lost, watches that begin later than they were asked for. Who holds is judged by the shipped
-// line. And the same with the defects that this must show.
+// The queue of a lock in etcd, with our and Go's readers and writers in it: requests and answers
+// that are late or lost, watches that begin later than requested. Who holds is decided by the
+// shipped queue rules. And the same with the defects that this must show.
 #ifdef HOLDFAST_WITH_ETCD
 #include "sim/random.hpp"
 #include "stores/etcd/line.hpp"
@@ -23,7 +23,7 @@ enum class line_defect {
   none,
   no_look_after_watching,  // what ended before the watch was there is missed
   put_again,               // an attempt whose answer was lost puts its key again
-  put_after_leaving,       // no tombstone: a late attempt puts the key of one who has left
+  put_after_leaving,       // no tombstone: a late attempt puts the key of a client that has left
 };
 
 // Times are in milliseconds. Clients 0 to 2 are ours, the last one is Go's writer: it orders by mod revision.
@@ -78,7 +78,8 @@ class line_world {
 
   void attempt(std::size_t who, const std::shared_ptr<claim>& mine) {
     later([this, who, mine] { put(who, mine); });
-    // The answer is lost, or late: asked again, by another connection; the first one may still arrive.
+    // The answer is lost, or late: the request is repeated on another connection; the first one may
+    // still arrive.
     if (who != go && random_.chance(300)) later([this, who, mine] { put(who, mine); });
     // Or it gives up.
     if (who != go && random_.chance(150)) later([this, who, mine] { leave(who, mine); });
@@ -106,7 +107,7 @@ class line_world {
       if (!before) return enter(who, mine);
       if (mine->watched == *before) return;
       mine->watched = *before;
-      // The watch is there some time after it was asked for.
+      // The watch is established some time after it was requested.
       later([this, who, mine, before] {
         if (mine->watched != *before) return;
         watchers_.emplace(*before,
@@ -193,7 +194,8 @@ std::optional<std::uint64_t> first_wrong_line(line_defect what) {
 }
 
 TEST(etcd_line_world, everybody_is_served_and_alone) {
-  // Broken: two inside, one who waits forever, or a place in line that nobody has.
+  // Broken: two inside, a client that waits forever, or a place in the queue that belongs to
+  // nobody.
   const auto seed = first_wrong_line(line_defect::none);
   EXPECT_FALSE(seed) << "seed " << *seed << ": " << *line_world(*seed, line_defect::none).run();
 }

@@ -1,4 +1,4 @@
-// Virtual time: order, standing still, clocks.
+// Virtual time: order, pauses, clocks.
 #include "sim/event_loop.hpp"
 
 #include "sim/sim_runtime.hpp"
@@ -48,7 +48,7 @@ TEST_F(event_loop_test, a_cancelled_event_does_not_run_and_is_not_pending) {
   EXPECT_EQ(seen, "");
 }
 
-// If this fails, a slot that is used again is cancelled by the one that had it before.
+// If this fails, a reused slot is cancelled by its previous owner.
 TEST_F(event_loop_test, an_old_id_does_not_cancel_a_new_event) {
   const auto old = loop.at(1s, machine, event_class::timer, [] {});
   run();

@@ -1,4 +1,4 @@
-// docs/mutants.md is what the sources say; whether the mutants are caught is looked at by sim_mutants.
+// docs/mutants.md agrees with the sources; sim_mutants checks whether the mutants are caught.
 #include "sim/mutant_page.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ mutant_verdict caught(core::mutant mutant, std::uint64_t seed,
 }  // namespace
 
 TEST(mutant_page, lists_the_mutants_of_the_sources) {
-  // Broken: the page speaks of defects that are not tried, or not of all that are.
+  // Broken: the page lists defects that are not tried, or not all that are.
   EXPECT_THAT(differences(read_page(page())), IsEmpty());
 }
 

@@ -15,7 +15,7 @@ namespace holdfast::sim {
 
 namespace {
 
-// Sanitizers make a world ten times as long; what they look for shows in fewer of them.
+// Sanitizers make a world take ten times as long; what they look for shows in fewer of them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t seeds = 5'000;
 #else
@@ -37,7 +37,7 @@ void expect_clean(const campaign_result& result) {
 }  // namespace
 
 // If this fails, some guarantee of docs/guarantees.md is broken; the message says which, and how to
-// see it happen.
+// reproduce it.
 TEST(worlds, many_seeds_break_no_guarantee) {
   const campaign_result result = run_campaign(campaign(1, seeds));
   EXPECT_EQ(result.seeds, seeds);
@@ -46,7 +46,7 @@ TEST(worlds, many_seeds_break_no_guarantee) {
   expect_clean(result);
 }
 
-// If this fails, a failure that the simulator finds could not be looked at: chance, time or an
+// If this fails, a failure that the simulator finds could not be reproduced: chance, time or an
 // address has crept into the engine or the worlds.
 TEST(worlds, a_seed_gives_the_same_trace_every_time) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {

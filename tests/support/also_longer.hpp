@@ -1,4 +1,4 @@
-// For what must hold with every ttl and every wait, and shows sooner with a short one.
+// For properties that must hold with every ttl and every wait, and show sooner with a short one.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -10,9 +10,9 @@
 
 namespace holdfast::test {
 
-// `trial` takes a time and answers a testing::AssertionResult. Where a machine is paused for as long as a
-// short lease lives, the lease ends, and rightly so; a short wait ends before the engine has answered. Then a
-// longer time decides. What is broken fails with each of them.
+// `trial` takes a time and answers a testing::AssertionResult. If the machine is paused for as long
+// as a short lease lives, the lease rightly ends; a short wait ends before the engine has answered.
+// Then a longer time decides. A real defect fails with each of them.
 template <typename Trial>
 testing::AssertionResult also_longer(duration first, const Trial& trial) {
   constexpr int times = 5;
@@ -21,8 +21,8 @@ testing::AssertionResult also_longer(duration first, const Trial& trial) {
   return last;
 }
 
-// `wait` takes a time and answers a result: that the time was over, not that the engine was not heard; no
-// earlier than that, and not much later.
+// `wait` takes a time and returns a result: it must say that the time was over, not that the engine
+// did not answer; no earlier than that, and not much later.
 template <typename Wait>
 testing::AssertionResult waits_in_vain(duration first, const Wait& wait) {
   return also_longer(first, [&](duration time) {

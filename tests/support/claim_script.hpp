@@ -1,5 +1,5 @@
-// Short words for what goes into a claim_machine and what comes out of it, so that a test reads as
-// a conversation: answers to feed, and orders as text.
+// Short names for what goes into a claim_machine and what comes out of it, so that a test reads
+// like a conversation: answers to feed, and orders as text.
 #pragma once
 
 #include "core/claim_machine.hpp"
@@ -37,7 +37,7 @@ result<T> no_answer() {
 // Empty: nothing to do.
 std::string said(const core::claim_machine::orders& orders);
 
-// What most tests start from: ttl 30 s, in line, renewed, no deadline.
+// What most tests start from: ttl 30 s, queueing, renewed, no deadline.
 core::machine_settings usual_settings();
 
 // Held since an attempt sent at(0); with a ttl of 30 s valid until 29.698 s.

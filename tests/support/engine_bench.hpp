@@ -1,4 +1,4 @@
-// An engine on a manual runtime, for tests: questions with their answers, and the events raised.
+// An engine on a manual runtime, for tests: requests with their answers, and the events raised.
 #pragma once
 
 #include "core/acquisition.hpp"
@@ -18,7 +18,7 @@
 
 namespace holdfast::test {
 
-// Writes events down: "granted stock", with the cause where there is one: "lost stock: lost".
+// Records events: "granted stock", with the cause if there is one: "lost stock: lost".
 class event_log final : public observer {
  public:
   void on_event(const event& event) override;
@@ -33,7 +33,7 @@ class event_log final : public observer {
   std::vector<std::string> lines;
 };
 
-// One acquisition and what became of it.
+// One acquisition and its outcome.
 struct question {
   std::shared_ptr<core::acquisition> handle;
   std::optional<error> refusal;
@@ -50,7 +50,7 @@ using question_ptr = std::shared_ptr<question>;
 class engine_bench {
  public:
   explicit engine_bench(core::engine_settings settings = {});
-  // On a store of the test's own.
+  // On a store that the test provides.
   engine_bench(std::shared_ptr<manual_runtime> runtime, std::shared_ptr<spi::store> store,
                core::engine_settings settings = {});
   ~engine_bench();
@@ -63,11 +63,11 @@ class engine_bench {
   bool grant(std::uint64_t fence, duration ttl = 30s) {
     return store->answer_attempt(test::granted(fence, ttl));
   }
-  // Release, and what it answered: "ok", "lost", ..., "nothing yet".
+  // Releases, and returns the answer: "ok", "lost", ..., "nothing yet".
   std::shared_ptr<std::string> release(const question& from);
 
   std::shared_ptr<manual_runtime> runtime;
-  std::shared_ptr<fake_store> store;  // null on a store of the test's own
+  std::shared_ptr<fake_store> store;  // null on a store that the test provides
   std::shared_ptr<event_log> events = std::make_shared<event_log>();
   std::shared_ptr<core::engine> engine;
 };

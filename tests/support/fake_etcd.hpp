@@ -1,4 +1,5 @@
-// A server that speaks gRPC over HTTP/2 and says what a test wants it to say, also what no sound one would.
+// A server that speaks gRPC over HTTP/2 and says what a test wants it to say, including what no
+// sane server would.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A store whose answers a test gives by hand: every verb is written down and waits for its answer.
+// A store whose answers a test gives by hand: every verb is recorded and waits for its answer.
 #pragma once
 
 #include <holdfast/spi/store.hpp>
@@ -52,7 +52,7 @@ class fake_store final : public spi::store {
   // The claim's name, and its way back.
   std::string name_of(const spi::claim& claim);
   spi::wakeup& wakeup_of(const std::string& name) { return *wakeups_.at(name); }
-  // The log, and from then on an empty one.
+  // Returns the log and clears it.
   std::string take_log();
 
   // spi::store

@@ -49,8 +49,9 @@ struct fault_plan {
 
 std::ostream& operator<<(std::ostream& out, const fault_plan& plan);
 
-// As thread-safe as nothing: for one thread and a manual runtime. Of a push, `request_lost` means
-// that it never comes, `answer_late` three seconds late, and anything else twice.
+// Not thread-safe: for one thread and a manual runtime. For a push, `request_lost` means that it
+// never arrives, `answer_late` that it is three seconds late, and anything else that it arrives
+// twice.
 class faulty_store final : public stores::forwarding_store {
  public:
   faulty_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner,
@@ -80,7 +81,7 @@ class faulty_store final : public stores::forwarding_store {
   class push_line;
   struct state;  // what outlives this object: pushes and late calls
 
-  // `send` carries the call out, with whatever completion it is given.
+  // `send` carries out the call, with whatever completion it is given.
   template <class T, class Send>
   void run(verb which, const spi::op_context& context, spi::completion<T> done, Send send);
 

@@ -1,5 +1,5 @@
-// What a lock protects, shared by processes: it refuses a holder that is older than the newest that has come in, as
-// docs/guarantees.md says.
+// What a lock protects, shared by processes: it refuses a holder that is older than the newest one
+// so far, as docs/guarantees.md says.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@ namespace holdfast::test {
 // Thread-safe; lies in a shared_page.
 class fenced_counter {
  public:
-  // Comes in, lets others run, then counts. False: somebody newer came in, before or meanwhile, and nothing was
-  // counted; whose lease is still valid then has met another holder.
+  // Enters, lets others run, then counts. False: somebody newer entered, before or meanwhile, and
+  // nothing was counted; a caller whose lease is still valid then has met another holder.
   bool add_one(std::uint64_t fence) {
     if (!enter(fence)) return false;
     std::this_thread::yield();

@@ -34,7 +34,7 @@ class forked_process {
   pid_t id_ = 0;
 };
 
-// For a forked child: what it mounts from now on only it sees, and it ends with the child. Throws
+// For a forked child: its mounts from now on are visible only to it, and end with it. Throws
 // std::runtime_error.
 void enter_own_mounts();
 

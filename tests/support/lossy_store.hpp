@@ -1,4 +1,4 @@
-// A store with an unreliable way to it: what it wraps is real, but requests or answers get lost.
+// A store with an unreliable connection: what it wraps is real, but requests or answers get lost.
 #pragma once
 
 #include "stores/forwarding_store.hpp"
@@ -14,25 +14,26 @@ namespace holdfast::test {
 enum class trouble : std::uint8_t {
   none,
   no_request,  // refused connection: the engine never hears of it
-  no_answer,   // done, but nobody learns it
+  no_answer,   // done, but nobody learns of it
   silence,     // not done, and no answer until the deadline
 };
 
-// Thread-safe. Trouble concerns requests; pushes and events pass.
+// Thread-safe. Trouble affects requests; pushes and events pass.
 class lossy_store final : public stores::forwarding_store {
  public:
   lossy_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner)
       : forwarding_store(std::move(inner)), runtime_(std::move(runtime)) {}
 
   void set(trouble now) { trouble_ = now; }
-  // The next `count` requests meet it, but for the first `after`; then all is well.
+  // After `after` requests, the next `count` ones meet it; then all is well.
   void set(trouble now, int count, int after = 0) {
     left_ = count;
     after_ = after;
     trouble_ = now;
   }
   [[nodiscard]] int requests() const { return requests_.load(); }
-  // Requests that met no trouble and whose answer is not through yet: it comes whatever is set meanwhile.
+  // Requests that met no trouble and are not answered yet: the answer arrives whatever is set
+  // meanwhile.
   [[nodiscard]] int under_way() const { return under_way_->load(); }
 
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,

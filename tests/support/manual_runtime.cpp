@@ -8,7 +8,7 @@ namespace holdfast::test {
 
 namespace {
 
-// More steps than any test needs at one moment: beyond it somebody posts in circles.
+// More steps than any test needs at one moment: beyond that, tasks keep posting each other.
 constexpr std::size_t step_limit = 1'000'000;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A runtime whose time is moved by hand: nothing happens until a test says so, and then in the
-// order of the times, so that a test repeats itself exactly.
+// order of the times, so that a test is exactly repeatable.
 #pragma once
 
 #include <holdfast/spi/runtime.hpp>
@@ -29,7 +29,7 @@ class manual_runtime final : public spi::runtime {
   void wait(const std::atomic<bool>& done) override;
   void wake(const std::atomic<bool>& done) noexcept override;
 
-  // Everything that is due by now.
+  // Runs everything that is due by now.
   void run_ready();
   // Lets time pass until then, running what becomes due on the way, each at its own time.
   void run_until(time_point end);
@@ -37,7 +37,7 @@ class manual_runtime final : public spi::runtime {
   // Time passes and nothing runs: the process was stopped.
   void pause_for(duration span) { now_ += span; }
 
-  // User code is slow: nothing of it runs until it is let go on.
+  // User code is slow: none of it runs until it is resumed.
   void hold_notifications(bool held) { notifications_held_ = held; }
   // Cancelled timers fire all the same, as they may.
   void cancel_too_late(bool late) { cancels_late_ = late; }

@@ -1,4 +1,4 @@
-// A blocking session with a MariaDB server, for what a test says to it beside the store.
+// A blocking session with a MariaDB server, for a test's own statements beside the store.
 #pragma once
 
 #include <mariadb/mysql.h>
@@ -22,11 +22,11 @@ class mariadb_session {
     }
   }
 
-  // The first column of all that is answered.
+  // The first column of all rows of the answer.
   std::vector<std::string> ask(const std::string& statement) {
     if (mysql_real_query(connection_.get(), statement.data(), statement.size()) != 0) fail();
     std::vector<std::string> first;
-    // Where there are no more results, asking for the next would forget how many rows were changed.
+    // If there are no more results, asking for the next would forget how many rows were changed.
     for (int next = 0; next == 0;
          next = mysql_more_results(get()) ? mysql_next_result(get()) : -1) {
       const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> result(

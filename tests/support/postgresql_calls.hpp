@@ -42,8 +42,8 @@ inline std::string attempt_call(const spi::claim& claim, const std::string& proc
          postgresql::encoded_claim(claim, process) + "')";
 }
 
-// Says to the others that this process listens, for as long as the session lives that says it; not to that session
-// itself.
+// Tells the other sessions that this process listens, for as long as this session lives; not this
+// session itself.
 inline std::string listening_call(const std::string& process) {
   return "SELECT pg_advisory_lock_shared(hashtextextended('hf_" + process + "', 0))";
 }

@@ -1,4 +1,4 @@
-// A blocking session with a PostgreSQL server, for what a test says to it beside the store.
+// A blocking session with a PostgreSQL server, for a test's own statements beside the store.
 #pragma once
 
 #include <libpq-fe.h>

@@ -1,5 +1,6 @@
-// Reads the text format of Prometheus strictly: a line that is no comment and no sample, a sample without
-// its TYPE, a family in two places, a sample twice, a histogram that falls, all fail the test.
+// Reads the text format of Prometheus strictly: a line that is neither a comment nor a sample, a
+// sample without its TYPE, a family in two places, a duplicate sample, a decreasing histogram, all
+// fail the test.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// An observer that remembers what it was told.
+// An observer that remembers its events.
 #pragma once
 
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// Redis servers with TLS and users: what a locked-down installation asks of its clients.
+// Redis servers with TLS and users: what a locked-down installation requires of its clients.
 #pragma once
 
 #include "support/redis_sentinels.hpp"
@@ -10,7 +10,7 @@
 
 namespace holdfast::test {
 
-// The data servers' administrator, by whom they replicate too; a user for locks with the rights that
+// The data servers' administrator, also used for replication; a user for locks with the rights that
 // docs/stores/redis.md names; and the sentinels' own.
 inline constexpr const char* admin_password = "servers-own";
 inline constexpr const char* shop_password = "shop-word";
@@ -39,7 +39,7 @@ inline redis_options secured_server(const tls_files::pair& with, const tls_files
   return options;
 }
 
-// `sentinel`: the certificate of the sentinels, which may be another than the servers'.
+// `sentinel`: the certificate of the sentinels, which may differ from the servers'.
 inline sentinels_options secured_sentinels(const tls_files::pair& server,
                                            const tls_files::pair& sentinel,
                                            const tls_files& files) {

@@ -20,7 +20,7 @@ namespace holdfast::test {
 
 namespace {
 
-constexpr int idle_seconds = 10;  // between two tests of a run there is less
+constexpr int idle_seconds = 10;  // the gap between two tests of a run is shorter
 
 // A lock on a file, held until destroyed.
 class file_lock {
@@ -58,7 +58,7 @@ std::filesystem::path shared_folder() {
   const int nowhere = ::open("/dev/null", O_RDWR);
   for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, each);
   ::signal(SIGPIPE, SIG_IGN);
-  for (int each = 3; each < 1024; ++each) ::close(each);  // no pipe of ctest stays open by us
+  for (int each = 3; each < 1024; ++each) ::close(each);  // so that we keep no pipe of ctest open
   int status = 0;
   try {
     const file_lock alive(folder / "keeper", LOCK_EX);

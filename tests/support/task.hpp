@@ -1,4 +1,4 @@
-// A coroutine for tests: begins at once, can be waited for, and can be destroyed while it waits.
+// A coroutine for tests: starts at once, can be waited for, and can be destroyed while it waits.
 #pragma once
 
 #include "support/eventually.hpp"
@@ -49,7 +49,7 @@ class task {
   [[nodiscard]] bool finishes(duration limit = patience) const { return done_->wait(limit); }
   [[nodiscard]] bool finished() const { return done_->raised(); }
 
-  // Where it is suspended, and nobody is about to resume it.
+  // Only while it is suspended, and nobody is about to resume it.
   void destroy() noexcept {
     if (frame_) std::exchange(frame_, nullptr).destroy();
   }

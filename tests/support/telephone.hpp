@@ -1,4 +1,4 @@
-// A line between a test and a process that it forked: bytes one way and the other, each waited for
+// A channel between a test and a process that it forked: bytes in both directions, each waited for
 // with a limit.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Times for tests of the core: they count from a start that is neither zero nor equal on both
-// clocks, so that a time taken for another kind of time shows.
+// clocks, so that mixing up the two kinds of time shows.
 #pragma once
 
 #include <holdfast/clock.hpp>

@@ -1,4 +1,4 @@
-// Certificates and keys for tests, made when they run: an authority, what it signed, and what it
+// Certificates and keys for tests, created at run time: an authority, what it signed, and what it
 // did not.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace holdfast::test {
 
-// Not thread-safe. Files in a folder of its own, gone at the end.
+// Not thread-safe. Files in a folder of its own, removed at the end.
 class tls_files {
  public:
   // Makes the authority. Throws std::runtime_error if openssl(1) fails.
@@ -20,9 +20,9 @@ class tls_files {
   };
   // Signed by the authority for these names, as in "DNS:localhost,IP:127.0.0.1".
   pair signed_for(const std::string& names);
-  // The same, but its time is over.
+  // The same, but expired.
   pair expired_for(const std::string& names);
-  // Signed by itself.
+  // Self-signed.
   pair self_signed_for(const std::string& names);
 
   [[nodiscard]] std::string authority() const { return folder_.path() / "ca.crt"; }

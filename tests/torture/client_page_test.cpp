@@ -17,7 +17,7 @@ namespace {
 const std::vector<std::string> busy{"dd", "if=/dev/zero", "of=/dev/null", "bs=1", "status=none"};
 
 TEST(client_page, a_client_is_killed_at_one_of_its_calls_and_says_when) {
-  // Broken: the onlooker takes a client for alive that is dead, and its hold for another's.
+  // Broken: the observer takes a dead client for alive, and its hold for another's.
   const test::temporary_folder folder;
   const auto file = folder.path() / "page";
   const time_point before = clock::now();

@@ -1,4 +1,4 @@
-// Histories written by hand: one line per thing that a client saw, in milliseconds.
+// Histories written by hand: one line per event that a client saw, in milliseconds.
 #pragma once
 
 #include "torture/judge.hpp"
@@ -42,7 +42,7 @@ class history {
   history& asks(int at, std::int32_t process, std::int32_t hold) {
     return line(at, what::acquire_invoked, process, hold, 0, 1);
   }
-  // It is told that it waits in line.
+  // It is told that it is in the queue.
   history& in_line(int at, std::int32_t process, std::int32_t hold) {
     return line(at, what::attempt_answered, process, hold, 0,
                 static_cast<std::int64_t>(sim::answer::queued));

@@ -75,7 +75,7 @@ TEST(judge, sees_a_fence_that_does_not_grow) {
 
 TEST(judge, sees_a_valid_holders_write_refused_by_its_fence) {
   history told;
-  // Asked for before the other ended, so that only the resource tells.
+  // Requested before the other ended, so that only the resource shows it.
   told.asks(0, 2, 2).asks(0, 1, 1).granted(1, 1, 1, 9);
   told.line(2, what::write_accepted, 1, 1, 9, 1).ends(3, 1, 1);
   told.granted(4, 2, 2, 5).line(5, what::write_refused, 2, 2, 5, 1).ends(6, 2, 2);
@@ -97,7 +97,7 @@ TEST(judge, sees_a_fair_waiter_passed_over) {
   EXPECT_EQ(told.findings(), "FIFO");
 }
 
-// The first holds; the second is in line when the third asks, a millisecond later.
+// The first holds; the second is in the queue when the third asks, a millisecond later.
 history a_line() {
   history told;
   told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
@@ -121,7 +121,7 @@ TEST(judge, a_slow_grant_at_the_beginning_is_no_sign_of_an_offer_that_ran_out) {
 }
 
 TEST(judge, a_waiter_that_is_reconnecting_may_be_passed_over) {
-  // Broken: a false alarm where a client waits again before the connection by which it is notified is back.
+  // Broken: a false alarm if a client waits again before its notification connection is back.
   const auto kill_server = static_cast<int>(fault::kill_server);
   const auto passed_over = [&](int asks) {
     history told;
@@ -137,8 +137,8 @@ TEST(judge, a_waiter_that_is_reconnecting_may_be_passed_over) {
 }
 
 TEST(judge, a_fault_of_the_network_goes_on_for_the_process_that_replaces_one) {
-  // Broken: a false alarm where a client was killed while answers to it were cut off, and the next one lost its
-  // connections by that.
+  // Broken: a false alarm if a client was killed while answers to it were cut off, which cost the
+  // next one its connections.
   const auto truncate = static_cast<int>(fault::truncate);
   const auto passed_over = [&](bool disturbed) {
     history told;
@@ -178,7 +178,7 @@ TEST(judge, a_try_must_not_pass_a_fair_waiter_either) {
 }
 
 TEST(judge, a_waiter_that_left_the_queue_is_not_overtaken) {
-  // Broken: a false alarm at the end of a run, when all are called back.
+  // Broken: a false alarm at the end of a run, when all are cancelled.
   EXPECT_EQ(a_line().granted(111, 3, 3, 6).gives_up(112, 2, 2, errc::cancelled).findings(), "");
   // Its patience was over before the other was granted; it says so a little later.
   history told = a_line();
@@ -195,7 +195,7 @@ TEST(judge, a_fair_waiter_that_was_stopped_may_lose_its_turn) {
   told.granted(501, 3, 3, 6).ends(510, 3, 3).line(600, what::resumed, 2);
   told.granted(700, 2, 2, 7).ends(712, 2, 2);
   EXPECT_EQ(told.findings(), "");
-  // No matter by whom: a machine that is busy does it too.
+  // No matter by whom: a busy machine does it too.
   history busy = a_line();
   busy.line(105, what::paused, 2, sim::nobody, 0, 1).granted(111, 3, 3, 6).ends(112, 3, 3);
   busy.line(600, what::resumed, 2, sim::nobody, 0, 1).granted(700, 2, 2, 7).ends(701, 2, 2);

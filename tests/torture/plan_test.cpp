@@ -24,7 +24,7 @@ plan wanted(std::uint64_t seed, std::chrono::seconds length) {
 }
 
 TEST(schedule, is_the_same_for_the_same_seed_and_another_for_another) {
-  // Broken: a run that found something cannot be held again.
+  // Broken: a run that found something cannot be repeated.
   const auto faults = [](std::uint64_t seed) {
     std::vector<std::tuple<fault, duration, duration, std::uint32_t>> all;
     for (const order& each : make_schedule(wanted(seed, std::chrono::seconds(20)))) {
@@ -87,8 +87,7 @@ TEST(stories, of_others_are_refused_and_never_crash) {
 }
 
 TEST(stories, with_numbers_that_no_run_writes_are_refused) {
-  // Broken: a file made by hand reads memory that is not its own, or is judged by numbers that
-  // overflow.
+  // Broken: a hand-made file causes reads out of bounds, or is judged by numbers that overflow.
   history told;
   told.held(0, 10, 1, 1, 5);
   std::string head = to_text(told.told());

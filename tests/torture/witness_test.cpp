@@ -1,4 +1,4 @@
-// A client that waits in a fair line knows it, and so does its history.
+// A client that waits in a fair queue knows it, and so does its history.
 #include "stores/memory/memory_store.hpp"
 #include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 class witness : public ::testing::Test {
  protected:
-  // As a thread of a torture asks.
+  // Asks like a torture thread.
   result<lease> ask(std::int32_t hold, bool fair, duration wait) {
     sim::record line;
     line.hold = hold;
