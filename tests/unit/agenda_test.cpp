@@ -1,4 +1,4 @@
-// The agenda: one timer for any number of items, and nobody is forgotten.
+// The agenda: one timer for any number of items, and none is forgotten.
 #include "core/agenda.hpp"
 
 #include "support/manual_runtime.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using core::agenda;
 
-// Notes when it was called; asks again if told to.
+// Records when it was called; schedules itself again if told to.
 class note final : public core::agenda_item {
  public:
   void due(time_point now) override {
@@ -40,7 +40,7 @@ class agenda_with_time : public ::testing::Test {
 using times = std::vector<time_point>;
 
 TEST_F(agenda_with_time, an_item_is_called_at_its_time_and_once) {
-  // Broken: timers fire early, late, or again.
+  // Broken: timers fire early, late, or twice.
   list->schedule(one, at(2s));
   runtime.run_until(at(2s - 1ns));
   EXPECT_TRUE(one->calls.empty());
@@ -50,7 +50,7 @@ TEST_F(agenda_with_time, an_item_is_called_at_its_time_and_once) {
 }
 
 TEST_F(agenda_with_time, an_earlier_time_replaces_a_later_one) {
-  // Broken: a claim that is now due sooner is looked at when it was due before.
+  // Broken: a claim that became due sooner is looked at only at its former time.
   list->schedule(one, at(20s));
   list->schedule(one, at(2s));
   runtime.run_until(at(30s));
@@ -110,13 +110,13 @@ TEST_F(agenda_with_time, thousands_of_items_share_one_timer) {
 }
 
 TEST_F(agenda_with_time, timers_that_are_cancelled_too_late_do_not_multiply) {
-  // Broken: each race between a timer and its cancellation adds a timer for good.
+  // Broken: each race between a timer and its cancellation adds a permanent timer.
   runtime.cancel_too_late(true);
   auto again = [this](const std::shared_ptr<note>& item) {
     item->on_due = [this, raw = std::weak_ptr(item)] {
       const auto self = raw.lock();
       list->schedule(self, runtime.now() + 2s);
-      list->schedule(self, runtime.now() + 1s);  // earlier: the timer of before is cancelled
+      list->schedule(self, runtime.now() + 1s);  // earlier: the previous timer is cancelled
     };
     list->schedule(item, at(1s));
   };
@@ -129,7 +129,7 @@ TEST_F(agenda_with_time, timers_that_are_cancelled_too_late_do_not_multiply) {
 }
 
 TEST_F(agenda_with_time, after_a_pause_everything_overdue_is_called_in_order) {
-  // Broken: a process that was stopped finds its timers gone.
+  // Broken: a process that was stopped has lost its timers.
   std::vector<int> order;
   one->on_due = [&order] { order.push_back(1); };
   two->on_due = [&order] { order.push_back(2); };
@@ -142,7 +142,7 @@ TEST_F(agenda_with_time, after_a_pause_everything_overdue_is_called_in_order) {
 }
 
 TEST_F(agenda_with_time, gathering_lets_near_items_join) {
-  // Broken: renewals that would follow in a moment each pay a request of their own.
+  // Broken: renewals that are due a moment later each cost a request of their own.
   list->schedule(one, at(1s));
   list->schedule(two, at(9s));
   list->gather(at(900ms), at(1100ms));
@@ -152,7 +152,7 @@ TEST_F(agenda_with_time, gathering_lets_near_items_join) {
 }
 
 TEST_F(agenda_with_time, the_hook_runs_after_the_items_of_a_moment) {
-  // Broken: a batch of renewals leaves before all of the moment have joined it.
+  // Broken: a batch of renewals is sent before all that are due at that moment have joined it.
   std::vector<std::string> order;
   one->on_due = [&order] { order.push_back("one"); };
   two->on_due = [&order] { order.push_back("two"); };
@@ -164,7 +164,7 @@ TEST_F(agenda_with_time, the_hook_runs_after_the_items_of_a_moment) {
 }
 
 TEST_F(agenda_with_time, once_stopped_nobody_is_called_or_kept) {
-  // Broken: a closed client goes on.
+  // Broken: a closed client continues.
   list->schedule(one, at(1s));
   list->stop();
   list->schedule(two, at(1s));

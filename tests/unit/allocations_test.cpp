@@ -1,5 +1,5 @@
-// What an uncontended lock allocates. The figures are in docs/performance.md; more than they say is a
-// change that somebody should have meant.
+// What an uncontended lock allocates. The figures are in docs/performance.md; more than that must
+// be a deliberate change.
 //
 // Not with sanitizers, which have an operator new of their own.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
@@ -17,7 +17,7 @@ thread_local std::size_t allocations = 0;  // of this thread
 
 }  // namespace
 
-// Of the whole test program: counting is all that they add.
+// Replaced in the whole test program: counting is all that they add.
 void* operator new(std::size_t size) {
   ++allocations;
   if (void* made = std::malloc(size)) return made;
@@ -32,7 +32,7 @@ namespace {
 constexpr std::size_t allowed_for_a_pair = 14;
 constexpr std::size_t rounds = 1'000;
 
-// Allocations of this thread in each of many rounds, when everything that stays has been made.
+// Allocations of this thread in each of many rounds, after everything lasting has been created.
 template <class Round>
 std::size_t allocations_of(Round&& round) {
   for (std::size_t i = 0; i < rounds; ++i) round();
@@ -49,7 +49,7 @@ TEST(allocations, of_an_uncontended_acquire_and_release_are_a_stated_few) {
   mutex stock(shop, "stock/42");
   const std::size_t counted = allocations_of([&] { EXPECT_TRUE(stock.acquire()); });
   EXPECT_LE(counted, allowed_for_a_pair);
-  EXPECT_GT(counted, 0U);  // else the count is not one
+  EXPECT_GT(counted, 0U);  // else nothing is counted
 }
 
 TEST(allocations, of_the_std_face_are_no_more_than_those_of_the_value_face) {

@@ -1,4 +1,4 @@
-// The attempt window: how many attempts are on their way at once, who goes first, and what becomes of
+// The attempt window: how many attempts are in flight at once, which go first, and what happens to
 // those that wait. Time is moved by hand.
 #include "core/attempt_window.hpp"
 
@@ -47,7 +47,7 @@ TEST(attempt_window, what_does_not_fit_waits_unsent_and_follows_in_order) {
 }
 
 TEST(attempt_window, claims_of_one_name_keep_their_order) {
-  // Broken: of two readers of one name the later one is asked for first.
+  // Broken: of two readers of one name the later one is sent first.
   engine_bench bench(with_window(1));
   std::vector<question_ptr> all;
   for (int i = 0; i < 4; ++i) all.push_back(bench.ask(shared_request("stock")));
@@ -59,7 +59,7 @@ TEST(attempt_window, claims_of_one_name_keep_their_order) {
 }
 
 TEST(attempt_window, one_that_is_answered_blocked_makes_room) {
-  // Broken: waiters in the engine's line close the window, and ten thousand of them a client.
+  // Broken: waiters in the engine's queue fill the window, and ten thousand of them block a client.
   engine_bench bench(with_window(1));
   const auto waits = bench.ask("stock");
   const auto other = bench.ask("price");
@@ -70,7 +70,7 @@ TEST(attempt_window, one_that_is_answered_blocked_makes_room) {
 }
 
 TEST(attempt_window, a_deadline_begins_when_it_is_sent) {
-  // Broken: what waited in the client is sent with no time left, and its answer is thrown away.
+  // Broken: what waited in the client is sent with no time left, and its answer is discarded.
   engine_bench bench(with_window(1));
   const auto first = bench.ask("a");
   const auto second = bench.ask("b");
@@ -83,7 +83,7 @@ TEST(attempt_window, a_deadline_begins_when_it_is_sent) {
 }
 
 TEST(attempt_window, a_cancelled_one_is_answered_at_once_and_nothing_is_sent_for_it) {
-  // Broken: giving up sends what was never asked for, or waits for its turn.
+  // Broken: giving up sends a withdrawal of what was never requested, or waits for its turn.
   engine_bench bench(with_window(1));
   const auto first = bench.ask("a");
   const auto second = bench.ask("b");
@@ -97,7 +97,7 @@ TEST(attempt_window, a_cancelled_one_is_answered_at_once_and_nothing_is_sent_for
 }
 
 TEST(attempt_window, a_wait_that_ends_there_was_refused_as_overloaded) {
-  // Broken: "held by another", or "no answer", for what was never asked.
+  // Broken: "held by another", or "no answer", for what was never sent.
   engine_bench bench(with_window(1));
   std::vector<question_ptr> all;
   for (int i = 0; i < 40; ++i)
@@ -138,7 +138,7 @@ TEST(attempt_window, a_try_does_not_hang_there) {
 }
 
 TEST(attempt_window, a_silent_server_of_many_does_not_hold_up_the_others) {
-  // Broken: attempts to one dead shard keep those to all others waiting until their deadline.
+  // Broken: attempts to one dead shard delay those to all others until their deadline.
   engine_bench bench(with_window(2));
   std::vector<question_ptr> all;
   for (int i = 0; i < 6; ++i) all.push_back(bench.ask("s" + std::to_string(i)));
@@ -207,7 +207,7 @@ TEST(attempt_window, renewals_without_an_answer_stop_new_claims) {
 }
 
 TEST(attempt_window, renewals_are_not_limited_and_releases_go_first) {
-  // Broken: a lease is lost, or not given back, because the same client asks for others.
+  // Broken: a lease is lost, or not released, because the same client asks for others.
   engine_bench bench(with_window(1));
   const auto held = bench.ask(short_request("held", 3s));
   bench.grant(1, 3s);
@@ -221,7 +221,7 @@ TEST(attempt_window, renewals_are_not_limited_and_releases_go_first) {
   EXPECT_EQ(bench.store->renewals.size(), 1U);
 }
 
-// An engine that answers one request after the other, each in its time, whatever came first.
+// An engine that answers one request after another, each in its time, regardless of the kind.
 class slow_server {
  public:
   slow_server(engine_bench& bench, duration attempt, duration renewal)
@@ -250,7 +250,7 @@ class slow_server {
   }
 
  private:
-  // An answer after the deadline is none.
+  // An answer after the deadline does not count.
   void answer_attempt() {
     const auto& next = bench_.store->attempts.front();
     if (next.context.deadline <= bench_.runtime->now()) {
@@ -271,7 +271,7 @@ class slow_server {
   engine_bench& bench_;
   const duration attempt_;
   const duration renewal_;
-  long behind_ = 0;  // attempts that came before the renewals
+  long behind_ = 0;  // attempts queued before the renewals
   std::uint64_t fence_ = 0;
 };
 
@@ -316,7 +316,7 @@ TEST(attempt_window, more_than_the_engine_can_renew_is_refused_and_nothing_is_lo
 }
 
 TEST(ttl_census, knows_the_shortest_of_the_living) {
-  // Broken: the window is as wide as a lease of a day allows, beside one of a second.
+  // Broken: the window is as wide as a lease of a day allows, although there is one of a second.
   core::ttl_census census;
   EXPECT_EQ(census.shortest(), duration::max());
   census.add(30s);

@@ -26,7 +26,7 @@ duration greatest(backoff at, int steps_before) {
 }
 
 TEST(backoff, a_pause_lies_between_zero_and_a_ceiling_that_doubles_up_to_the_limit) {
-  // Broken: retries come in step, too fast, or ever slower.
+  // Broken: retries come in lockstep, too fast, or ever more slowly.
   const backoff policy(retry_policy::exponential(50ms, 400ms));
   int step = 0;
   for (const duration ceiling : {50ms, 100ms, 200ms, 400ms, 400ms}) {

@@ -18,7 +18,7 @@ TEST(breaker, doubts_with_the_last_of_so_many_failures_and_says_so_once) {
 }
 
 TEST(breaker, opens_when_it_doubts_and_a_look_fails) {
-  // Broken: requests that an engine answers without success are taken for silence.
+  // Broken: requests that an engine answers with a failure are taken for silence.
   degraded::breaker breaker(1);
   EXPECT_FALSE(breaker.looked_in_vain()) << "nobody doubted";
   EXPECT_TRUE(breaker.failed());

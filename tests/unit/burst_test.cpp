@@ -1,6 +1,6 @@
-// One client asks for more than its engine answers at once, or gives back more: what it holds it keeps.
-// The engine serves one request after the other, in the order in which they came, and carries out also those
-// whose answer comes too late for anybody. Time is moved by hand.
+// One client requests more than its engine can answer at once, or releases more: it keeps what it
+// holds. The engine serves one request after another, in order of arrival, and also carries out
+// those whose answer is too late for anybody. Time is moved by hand.
 #include "support/engine_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ class serial_engine {
     return what.what == attempt ? cost_.attempt : cost_.leave;
   }
 
-  // The log says in which order they came; those that came since are the last of their verb.
+  // The log has the order of arrival; requests since the last look are the last of their verb.
   void take_in() {
     std::array<std::uint64_t, 3> seen = came_;
     for (const std::string& each : store().log) ++came_[verb_of(each)];
@@ -82,7 +82,7 @@ class serial_engine {
     return store().renewals[index].claims;
   }
 
-  // Nobody waits any longer; they are carried out all the same.
+  // Nobody waits for them any longer, but they are still carried out.
   void refuse_late() {
     const auto late = [this](const auto& calls) {
       if (calls.empty()) return false;
@@ -165,8 +165,8 @@ TEST(client_bursts, of_more_than_can_be_renewed_are_granted_in_part_and_refused_
 }
 
 TEST(client_bursts, survive_an_engine_that_becomes_slow) {
-  // Broken: renewals that are answered a little late are thrown away and asked for again, behind all that
-  // is still in the line, until every lease has ended.
+  // Broken: renewals that are answered slightly late are discarded and sent again, behind
+  // everything still in the queue, until every lease has ended.
   engine_bench bench;
   serial_engine server(bench, {1ms, 500us, 1ms});
   const auto all = ask_many(bench, "s", 900, 3s);
@@ -246,7 +246,7 @@ TEST(client_bursts, keep_every_release_in_line_until_it_is_sent) {
 }
 
 TEST(client_bursts, send_releases_before_attempts) {
-  // Broken: a lock is given back after all that the client has asked for since.
+  // Broken: a lock is released only after everything that the client has requested since.
   core::engine_settings settings;
   settings.limit.window_first = 1;
   settings.limit.window_most = 1;
@@ -264,7 +264,7 @@ TEST(client_bursts, send_releases_before_attempts) {
 }
 
 TEST(client_bursts, that_wait_to_be_released_are_sent_when_the_client_closes) {
-  // Broken: what is to be given back is forgotten by close(), and stays locked until its ttl ends.
+  // Broken: pending releases are forgotten by close(), and the locks stay until their ttl ends.
   core::engine_settings settings;
   settings.limit.window_first = 1;
   settings.limit.window_most = 1;

@@ -1,4 +1,4 @@
-// Claim ids: what is printed of them, and how they are made.
+// Claim ids: how they are printed and made.
 #include "support/engine_bench.hpp"
 
 #include <holdfast/spi/claim.hpp>

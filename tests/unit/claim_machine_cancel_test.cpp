@@ -1,5 +1,5 @@
-// Cancellation in every state that an acquisition can be in: it is answered once, and nothing of
-// the claim stays behind, whatever the engine answers afterwards.
+// Cancellation in every state of an acquisition: it is answered once, and nothing of the claim
+// stays behind, whatever the engine answers afterwards.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_P(claim_machine_cancel, is_answered_once_and_leaves_no_claim) {
   EXPECT_EQ(said(machine.cancel(at(10s), {errc::cancelled, ""})), GetParam().answer);
   say_everything_late(machine, at(10s + 1ms));
   if (machine.where() == phase::leaving) {
-    // Not under the caller's token: repeated until it is heard.
+    // Not under the caller's token: repeated until it is answered.
     EXPECT_EQ(said(machine.departed(at(11s), no_answer<spi::departure>())), "");
     const std::string again = said(machine.tick(machine.wake_at()));
     EXPECT_TRUE(again == "leave" || again == "leave+tombstone") << again;
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(everywhere, claim_machine_cancel, ::testing::ValuesIn(s
                          [](const auto& each) { return each.param.name; });
 
 TEST(claim_machine_cancellation, of_a_granted_claim_comes_too_late) {
-  // Broken: the caller has a lease and hears that it was cancelled, or loses what it was given.
+  // Broken: the caller has a lease but is told that it was cancelled, or loses what it was granted.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), granted(7));
@@ -133,7 +133,7 @@ TEST(claim_machine_cancellation, of_a_granted_claim_comes_too_late) {
 }
 
 TEST(claim_machine_cancellation, in_the_last_try_withdraws_too) {
-  // Broken: a claim cancelled between its deadline and the last answer stays in line.
+  // Broken: a claim cancelled between its deadline and the last answer stays in the queue.
   auto settings = usual_settings();
   settings.deadline = at(1s);
   claim_machine machine(settings);

@@ -1,4 +1,4 @@
-// The deadline of a wait: what is answered then, and the last try before it.
+// The deadline of a wait: the answer then, and the last try before it.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ error refusal(const claim_machine::orders& orders) {
 }
 
 TEST(claim_machine_deadline, a_last_try_is_made_before_saying_no) {
-  // Broken: the lock was free, its wake-up lost, and the caller hears "timed out".
+  // Broken: the lock was free, its wake-up lost, and the caller gets "timed out".
   claim_machine machine(waiting_until(at(500ms)));
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), blocked_in_line(1ms));
@@ -32,7 +32,7 @@ TEST(claim_machine_deadline, a_last_try_is_made_before_saying_no) {
 }
 
 TEST(claim_machine_deadline, a_last_try_that_finds_it_taken_times_out_and_withdraws) {
-  // Broken: the claim stays in line after its requester has gone.
+  // Broken: the claim stays in the queue after its requester is gone.
   claim_machine machine(waiting_until(at(500ms)));
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), blocked_in_line(1ms));
@@ -61,7 +61,7 @@ TEST(claim_machine_deadline, the_last_try_has_a_limit) {
 }
 
 TEST(claim_machine_deadline, a_blocked_answer_after_the_deadline_ends_the_wait) {
-  // Broken: an answer that comes late makes the claim wait for another second.
+  // Broken: a late answer makes the claim wait for another second.
   claim_machine machine(waiting_until(at(500ms)));
   machine.start(at(0s));
   EXPECT_EQ(said(machine.attempted(at(501ms), at(0s), blocked_in_line(1ms))),
@@ -69,7 +69,8 @@ TEST(claim_machine_deadline, a_blocked_answer_after_the_deadline_ends_the_wait) 
 }
 
 TEST(claim_machine_deadline, an_attempt_that_just_left_is_waited_for) {
-  // Broken: whose turn comes shortly before the deadline hears "unavailable" of a healthy engine.
+  // Broken: a claim whose turn comes shortly before the deadline gets "unavailable" from a healthy
+  // engine.
   claim_machine machine(waiting_until(at(1ms)));
   machine.start(at(0s));
   EXPECT_EQ(said(machine.tick(at(1ms))), "");
@@ -94,7 +95,7 @@ TEST(claim_machine_deadline, silence_at_the_deadline_is_an_outage_not_contention
 }
 
 TEST(claim_machine_deadline, the_wait_bounds_an_outage_too) {
-  // Broken: retries during an outage go on after the caller's wait.
+  // Broken: retries during an outage continue after the caller's wait.
   claim_machine machine(waiting_until(at(3s)));
   machine.start(at(0s));
   machine.attempted(at(1s), at(0s), no_answer<spi::outcome>());
@@ -110,7 +111,7 @@ TEST(claim_machine_deadline, the_wait_bounds_an_outage_too) {
 }
 
 TEST(claim_machine_deadline, contention_that_ends_in_an_outage_is_still_a_time_out) {
-  // Broken: who waited in line for a minute hears of the last lost packet only.
+  // Broken: a caller that queued for a minute learns only of the last lost packet.
   claim_machine machine(waiting_until(at(2s)));
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), blocked_in_line(1ms));

@@ -1,5 +1,5 @@
-// A hold that is given to the owner of its token: nothing is renewed any more, and no answer is neither success
-// nor loss.
+// A hold that passes to the owner of its token: nothing is renewed any more, and a missing answer
+// is neither success nor loss.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ result<spi::granted> transferred_to() { return lease_of(7); }
 result<spi::granted> nobody_holds() { return failure(errc::not_held, "not held any more"); }
 
 TEST(claim_machine_detach, nothing_is_renewed_from_then_on) {
-  // Broken: a renewal keeps alive what nobody holds (I5).
+  // Broken: a renewal prolongs what nobody holds (I5).
   auto machine = held_claim();
   EXPECT_EQ(said(machine.detach(at(8s))), "transfer");
   EXPECT_EQ(machine.where(), phase::leaving);
@@ -25,7 +25,7 @@ TEST(claim_machine_detach, nothing_is_renewed_from_then_on) {
 }
 
 TEST(claim_machine_detach, an_engine_that_does_not_have_it_says_that_it_is_lost) {
-  // Broken: a token of nothing.
+  // Broken: a token without a hold.
   auto machine = held_claim();
   machine.detach(at(8s));
   EXPECT_EQ(said(machine.transferred(at(8s), nobody_holds())), "detached:lost");
@@ -33,7 +33,7 @@ TEST(claim_machine_detach, an_engine_that_does_not_have_it_says_that_it_is_lost)
 }
 
 TEST(claim_machine_detach, what_the_engine_granted_again_meanwhile_is_another_hold) {
-  // Broken: the token has the fence of a hold that had ended, and that others may have followed.
+  // Broken: the token has the fence of a hold that has ended, and that others may have followed.
   auto machine = held_claim();
   machine.detach(at(8s));
   EXPECT_EQ(said(machine.transferred(at(8s), lease_of(9))), "detached:lost leave");
@@ -52,7 +52,8 @@ TEST(claim_machine_detach, a_request_without_an_answer_is_repeated) {
 }
 
 TEST(claim_machine_detach, no_answer_in_time_is_unknown_and_the_claim_is_left) {
-  // Broken: the caller of detach() believes that the token works, or that it does not, and the lock stays.
+  // Broken: the caller of detach() assumes that the token works, or that it does not, and the lock
+  // stays.
   auto machine = held_claim();
   machine.detach(at(8s));
   EXPECT_EQ(said(machine.transferred(at(13s), no_answer<spi::granted>())),
@@ -73,7 +74,7 @@ TEST(claim_machine_detach, of_one_that_has_ended_is_lost) {
 }
 
 TEST(claim_machine_detach, a_client_that_is_closed_waits_for_the_answer_that_is_under_way_only) {
-  // Broken: close() cuts off a token that was as good as made, or waits for one forever.
+  // Broken: close() cuts off a token that was nearly made, or waits for one forever.
   auto answered = held_claim();
   answered.detach(at(8s));
   EXPECT_EQ(said(answered.close(at(8001ms))), "");

@@ -1,4 +1,4 @@
-// A hold: renewal, loss by the local deadline, loss by the engine's word.
+// A hold: renewal, loss by the local deadline, loss reported by the engine.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using phase = claim_machine::phase;
 constexpr time_point end_of_thirty = at(30s - 300ms - 2ms);
 
 TEST(claim_machine_held, validity_counts_from_before_the_request_less_the_margin) {
-  // Broken: the holder believes longer than the engine keeps it.
+  // Broken: the hold is valid for longer than the engine keeps it.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(4s), at(0s), granted(7));  // the answer took four seconds
@@ -20,19 +20,19 @@ TEST(claim_machine_held, validity_counts_from_before_the_request_less_the_margin
 }
 
 TEST(claim_machine_held, a_lease_is_renewed_after_a_third_less_a_little_jitter) {
-  // Broken: renewals come too late to be repeated, or all in the same moment.
+  // Broken: renewals are too late to be repeated, or all at the same moment.
   claim_machine machine = held_claim();
   EXPECT_LE(machine.wake_at(), at(10s));
   EXPECT_GE(machine.wake_at(), at(9s));
   EXPECT_EQ(said(machine.tick(at(8s))), "");
   const time_point due = machine.wake_at();
   EXPECT_EQ(said(machine.tick(due)), "renew");
-  EXPECT_EQ(machine.wake_at(), end_of_thirty);  // while it is on its way, only the end matters
+  EXPECT_EQ(machine.wake_at(), end_of_thirty);  // while it is in flight, only the end matters
   EXPECT_EQ(said(machine.tick(due + 1s)), "");
 }
 
 TEST(claim_machine_held, a_renewal_counts_from_when_it_was_sent) {
-  // Broken: a slow answer prolongs what the engine did not.
+  // Broken: a slow answer prolongs beyond what the engine granted.
   claim_machine machine = held_claim();
   machine.tick(at(10s));
   EXPECT_EQ(said(machine.refreshed(at(14s), at(10s), renewed(7))), "renewed");
@@ -41,7 +41,7 @@ TEST(claim_machine_held, a_renewal_counts_from_when_it_was_sent) {
 }
 
 TEST(claim_machine_held, validity_only_grows) {
-  // Broken: an old proof that comes late takes validity away.
+  // Broken: an old proof that arrives late shortens the validity.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(5s), at(0s), no_answer<spi::outcome>());
@@ -55,7 +55,7 @@ TEST(claim_machine_held, validity_only_grows) {
 }
 
 TEST(claim_machine_held, the_holder_is_notified_when_validity_ends_without_an_answer) {
-  // Broken: with a silent network the loss is learnt when some socket gives up (consul#9788).
+  // Broken: with a silent network the loss is noticed only when some socket gives up (consul#9788).
   claim_machine machine = held_claim();
   machine.tick(at(10s));  // the renewal, whose answer never comes
   EXPECT_EQ(machine.wake_at(), end_of_thirty);
@@ -105,7 +105,7 @@ TEST(claim_machine_held, a_renewal_that_succeeds_after_errors_saves_the_lease) {
 }
 
 TEST(claim_machine_held, a_holder_stopped_past_its_lease_has_lost_it_at_the_first_look) {
-  // Broken: after a pause or a suspend the holder goes on as if nothing had happened.
+  // Broken: after a pause or a suspend the holder continues as if nothing had happened.
   claim_machine machine = held_claim();
   EXPECT_EQ(said(machine.tick(at(3600s))), "lose:lost leave");
   EXPECT_EQ(machine.where(), phase::leaving);
@@ -122,7 +122,8 @@ TEST(claim_machine_held, no_answer_read_after_the_end_brings_a_lease_back) {
 }
 
 TEST(claim_machine_held, no_attempt_answered_after_the_end_brings_an_offer_back) {
-  // Broken: the offer ran out, somebody else was in, we were granted again: two grants as one.
+  // Broken: the offer ran out, somebody else held the lock, we were granted again: two grants look
+  // like one.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.notified(at(1ms), offer(7, 1ms));
@@ -173,7 +174,7 @@ TEST(claim_machine_held, what_the_engine_took_away_is_lost_at_once) {
   // Broken: a forced release reaches the holder with the next renewal only.
   claim_machine machine = held_claim();
   EXPECT_EQ(said(machine.gone(at(1s), {errc::lost, "released by force"})), "lose:lost");
-  // A release may still come of it, until the lease would have ended.
+  // It may still lead to a release, until the lease would have ended.
   EXPECT_EQ(machine.where(), phase::leaving);
   EXPECT_EQ(machine.wake_at(), end_of_thirty);
   EXPECT_FALSE(machine.tick(end_of_thirty).leave);
@@ -181,7 +182,7 @@ TEST(claim_machine_held, what_the_engine_took_away_is_lost_at_once) {
 }
 
 TEST(claim_machine_held, a_revoked_claim_is_not_left_before_its_lease_has_ended) {
-  // Broken: a safe revocation lets the next in while the holder still stops its work.
+  // Broken: a safe revocation lets the next one in while the holder is still stopping its work.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.notified(at(1ms), offer(7, 1ms, 30s));  // the attempt is still unanswered
@@ -191,8 +192,8 @@ TEST(claim_machine_held, a_revoked_claim_is_not_left_before_its_lease_has_ended)
 }
 
 TEST(claim_machine_held, an_engine_that_prolongs_no_more_has_revoked_it) {
-  // Broken: where no message tells it, the holder of a revoked lock goes on until the last moment,
-  // and has no time left to stop.
+  // Broken: if no message notifies it, the holder of a revoked lock continues until the last
+  // moment, and has no time left to stop.
   claim_machine machine = held_claim();
   machine.tick(at(10s));
   auto answer = renewed(7, 20s);
@@ -207,7 +208,7 @@ TEST(claim_machine_held, an_engine_that_prolongs_no_more_has_revoked_it) {
 }
 
 TEST(claim_machine_held, notice_comes_before_the_end_and_the_lock_is_kept_until_then) {
-  // Broken: who asked for time to stop is told and robbed in the same moment.
+  // Broken: a holder that asked for time to stop is notified and loses the lock at the same moment.
   auto settings = usual_settings();
   settings.notice = 5s;
   claim_machine machine = held_claim(settings);
@@ -220,7 +221,8 @@ TEST(claim_machine_held, notice_comes_before_the_end_and_the_lock_is_kept_until_
 }
 
 TEST(claim_machine_held, with_a_lock_delay_a_lease_that_was_lost_is_let_run_out) {
-  // Broken: a leave tells the engine of a clean release, and the lock does not stay blocked.
+  // Broken: a withdrawal looks like a clean release to the engine, and the lock does not stay
+  // blocked.
   for (const duration notice : {duration(0s), duration(5s)}) {
     auto settings = usual_settings();
     settings.lock_delay = 15s;
@@ -256,7 +258,7 @@ TEST(claim_machine_held, an_unrenewed_lease_ends_after_its_ttl) {
 }
 
 TEST(claim_machine_held, a_hold_that_does_not_end_by_time_is_renewed_but_never_lost_by_time) {
-  // Broken: where the process's life is the proof, a pause costs the lock.
+  // Broken: if the process's life is the proof, a pause costs the lock.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), granted(7, forever));
@@ -276,10 +278,10 @@ TEST(claim_machine_held, a_renewal_joins_a_batch_that_leaves_a_little_earlier) {
 }
 
 TEST(claim_machine_held, a_waiter_joins_a_batch_too) {
-  // Broken: waiters pay a request of their own per second.
+  // Broken: each waiter costs a request of its own per second.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
-  EXPECT_EQ(said(machine.join(at(1ms), at(10s))), "");  // its attempt is on its way
+  EXPECT_EQ(said(machine.join(at(1ms), at(10s))), "");  // its attempt is in flight
   machine.attempted(at(2ms), at(0s), blocked_in_line(1ms));
   EXPECT_EQ(said(machine.join(at(100ms), at(300ms))), "");
   EXPECT_EQ(said(machine.join(at(900ms), at(1100ms))), "renew");

@@ -1,4 +1,4 @@
-// Release and withdrawal: what is answered, how long it is repeated, what comes after it.
+// Release and withdrawal: what is answered, how long they are repeated, what follows.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 using core::claim_machine;
 using phase = claim_machine::phase;
 
-// Leaves again and again without an answer; the time at which the machine gives up.
+// Repeats the leave without getting an answer; returns the time at which the machine gives up.
 time_point abandoned_at(claim_machine& machine) {
   while (machine.where() == phase::leaving) {
     const time_point now = machine.wake_at();
@@ -34,7 +34,7 @@ TEST(claim_machine_leaving, a_release_is_one_request_and_its_answer) {
 }
 
 TEST(claim_machine_leaving, releasing_what_was_gone_says_so) {
-  // Broken: the holder learns nothing of the time in which somebody else held it too.
+  // Broken: the holder does not learn that somebody else held it too for a time.
   claim_machine machine = held_claim();
   machine.release(at(1s));
   EXPECT_EQ(said(machine.departed(at(1s + 1ms), spi::departure::gone)), "released:lost");
@@ -62,7 +62,7 @@ TEST(claim_machine_leaving, a_release_without_an_answer_says_so_once_and_goes_on
   EXPECT_EQ(said(machine.tick(again)), "leave");
   EXPECT_EQ(said(machine.departed(again + 1ms, no_answer<spi::departure>())), "");
   EXPECT_EQ(said(machine.tick(machine.wake_at())), "leave");
-  // It was the first that had worked: not "lost".
+  // The first one had worked: not "lost".
   EXPECT_EQ(said(machine.departed(again + 1s, spi::departure::gone)), "");
   EXPECT_EQ(machine.where(), phase::ended);
 }
@@ -101,7 +101,7 @@ TEST(claim_machine_leaving, a_batch_that_left_later_than_ordered_counts_from_whe
 }
 
 TEST(claim_machine_leaving, a_release_is_not_given_up_while_a_renewal_is_on_its_way) {
-  // Broken: nobody knows yet when the renewal left, but the release is given up.
+  // Broken: nobody knows yet when the renewal was sent, but the release is given up.
   claim_machine machine = held_claim();
   machine.tick(at(10s));
   machine.release(at(10s));
@@ -113,7 +113,7 @@ TEST(claim_machine_leaving, a_release_is_not_given_up_while_a_renewal_is_on_its_
 }
 
 TEST(claim_machine_leaving, a_withdrawn_waiter_is_given_up_after_its_waiters_lease) {
-  // Broken: a short ttl ends the withdrawal while the place in line lives for 30 s.
+  // Broken: a short ttl ends the withdrawal while the place in the queue lives for 30 s.
   auto settings = usual_settings();
   settings.ttl = 1s;
   claim_machine machine(settings);
@@ -125,7 +125,7 @@ TEST(claim_machine_leaving, a_withdrawn_waiter_is_given_up_after_its_waiters_lea
   while (machine.where() == phase::leaving) {
     last = machine.wake_at();
     const std::string orders = said(machine.tick(last));
-    if (orders.empty()) break;  // never held: nobody is told
+    if (orders.empty()) break;  // never held: nobody is notified
     machine.departed(last, no_answer<spi::departure>());
   }
   EXPECT_EQ(machine.where(), phase::ended);
@@ -177,7 +177,7 @@ TEST(claim_machine_leaving, a_tombstone_is_asked_for_only_where_an_attempt_is_un
 }
 
 TEST(claim_machine_leaving, an_attempt_answered_while_leaving_changes_nothing) {
-  // Broken: a grant nobody asked for any more is handed out.
+  // Broken: a grant that is no longer wanted is handed out.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   EXPECT_EQ(said(machine.cancel(at(1ms), {errc::cancelled, ""})),
@@ -206,7 +206,7 @@ TEST(claim_machine_leaving, closing_repeats_a_release_at_once) {
   // Broken: the two seconds of a close pass while a release waits for its next turn.
   claim_machine machine = held_claim();
   machine.release(at(1s));
-  EXPECT_EQ(said(machine.close(at(2s))), "");  // one is on its way
+  EXPECT_EQ(said(machine.close(at(2s))), "");  // one is in flight
   machine.departed(at(6s), no_answer<spi::departure>());
   EXPECT_EQ(said(machine.close(at(6s))), "leave");
   machine.departed(at(6s + 1ms), spi::departure::was_holder);

@@ -1,5 +1,5 @@
-// The longest hold: renewed or not, a lease ends with it, its holder is told with the notice that it asked
-// for, and the lock is free then.
+// The longest hold: renewed or not, a lease ends with it, its holder is notified as early as it
+// asked for, and the lock is free then.
 #include "support/claim_script.hpp"
 #include "support/engine_bench.hpp"
 
@@ -18,7 +18,7 @@ core::machine_settings at_most(duration longest, duration notice = 0s) {
   return settings;
 }
 
-// Granted at(0s), as soon as it was asked for.
+// Granted at(0s), as soon as it was requested.
 claim_machine held_at_once(const core::machine_settings& settings) {
   claim_machine machine(settings);
   machine.start(at(0s));
@@ -35,7 +35,7 @@ void renew_until(claim_machine& machine, time_point end) {
 }
 
 TEST(claim_machine_max_hold, a_renewed_lease_ends_with_its_longest_hold) {
-  // Broken: a holder that hangs keeps the lock as long as its process lives.
+  // Broken: a hung holder keeps the lock as long as its process lives.
   claim_machine machine = held_at_once(at_most(100s));
   EXPECT_LT(machine.valid_until(), at(30s));  // by its ttl, until it is renewed
   renew_until(machine, at(100s));
@@ -71,7 +71,7 @@ TEST(claim_machine_max_hold, counts_from_the_grant_and_not_from_the_request) {
 
 TEST(claim_machine_max_hold,
      lost_fires_its_notice_before_and_nobody_else_is_let_in_before_the_end) {
-  // Broken: with notice the lock is given away while its holder still stops.
+  // Broken: with notice the lock is given away while its holder is still stopping.
   claim_machine machine = held_at_once(at_most(100s, 5s));
   renew_until(machine, at(95s));
   EXPECT_EQ(machine.wake_at(), at(95s));
@@ -125,7 +125,7 @@ TEST(claim_machine_max_hold, where_holds_do_not_end_by_time_it_is_left_with_or_w
 }
 
 TEST(claim_machine_max_hold, a_lease_that_is_not_confirmed_is_lost_before) {
-  // Broken: with a longest hold the end of validity is not looked at.
+  // Broken: with a longest hold the end of validity is ignored.
   claim_machine machine = held_at_once(at_most(100s));
   const time_point end = machine.valid_until();
   machine.tick(at(10s));
@@ -151,7 +151,7 @@ TEST(engine_max_hold, it_is_not_passed_on_inside_the_process_and_takes_nothing_o
 }
 
 TEST(engine_max_hold, limits) {
-  // Broken: a lock is taken that its holder is told at once to give up.
+  // Broken: a lock is taken whose holder is immediately told to give it up.
   core::request request = request_for("stock");
   request.lock.max_hold = 99ms;
   EXPECT_FALSE(core::check_limits(request, core::limits{}));

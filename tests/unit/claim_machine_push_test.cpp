@@ -1,4 +1,4 @@
-// Grants that come by push: how they are dated, when they are believed, what they overtake.
+// Grants by push: how they are dated, when they are trusted, what they overtake.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 using core::claim_machine;
 using phase = claim_machine::phase;
 
-// In line since at(0), as the server said at server_at(1ms).
+// In the queue since at(0), as the server said at server_at(1ms).
 claim_machine waiting_claim(core::machine_settings settings = usual_settings()) {
   claim_machine machine(settings);
   machine.start(at(0s));
@@ -18,7 +18,7 @@ claim_machine waiting_claim(core::machine_settings settings = usual_settings()) 
 }
 
 TEST(claim_machine_push, a_push_is_dated_by_the_servers_clock_since_it_said_waiting) {
-  // Broken: a push that was read late is believed for too long.
+  // Broken: a push that was read late is valid for too long.
   claim_machine machine = waiting_claim();
   EXPECT_EQ(said(machine.notified(at(600ms), offer(8, 501ms))), "settle:8");
   // 500 ms after "waiting", which was asked at 0: not before 495 ms.
@@ -26,14 +26,14 @@ TEST(claim_machine_push, a_push_is_dated_by_the_servers_clock_since_it_said_wait
 }
 
 TEST(claim_machine_push, a_push_is_never_dated_after_its_receipt) {
-  // Broken: a server clock that ran ahead or jumped makes us believe in the future.
+  // Broken: a server clock that ran ahead or jumped makes us date a hold in the future.
   claim_machine machine = waiting_claim();
   EXPECT_EQ(said(machine.notified(at(600ms), offer(8, 60s))), "settle:8");
   EXPECT_EQ(machine.valid_until(), at(600ms) + 2s - 20ms - 2ms);
 }
 
 TEST(claim_machine_push, a_push_read_after_the_offer_ended_grants_nothing) {
-  // Broken: a process that was stopped across the push believes beside the next holder.
+  // Broken: a process that was stopped across the push is valid beside the next holder.
   claim_machine machine = waiting_claim();
   EXPECT_EQ(said(machine.notified(at(3s), offer(8, 501ms))), "attempt");
   EXPECT_EQ(machine.where(), phase::seeking);
@@ -50,7 +50,7 @@ TEST(claim_machine_push, a_push_before_any_answer_is_dated_from_the_attempt) {
 
 TEST(claim_machine_push, a_push_before_any_answer_may_be_of_the_first_attempt) {
   // Broken: placed by the first attempt, offered, ended, and read after the second was sent:
-  // believed from then on, beside the next holder.
+  // valid from then on, beside the next holder.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(5s), at(0s), no_answer<spi::outcome>());
@@ -92,7 +92,7 @@ TEST(claim_machine_push, a_pushed_grant_is_sticky) {
 }
 
 TEST(claim_machine_push, an_attempts_answer_that_was_overtaken_proves_the_hold_too) {
-  // Broken: a needless renewal, or a validity that shrinks.
+  // Broken: a needless renewal, or a shrinking validity.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.notified(at(5ms), offer(8, 4ms));
@@ -101,7 +101,7 @@ TEST(claim_machine_push, an_attempts_answer_that_was_overtaken_proves_the_hold_t
 }
 
 TEST(claim_machine_push, an_answer_with_another_fence_proves_nothing) {
-  // Broken: taken away and granted again, with somebody else in between, the holder goes on with
+  // Broken: taken away and granted again, with somebody else in between, the holder continues with
   // its old fence.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
@@ -126,7 +126,7 @@ TEST(claim_machine_push, an_offer_with_little_time_left_is_confirmed_before_it_c
 }
 
 TEST(claim_machine_push, a_late_offer_while_an_attempt_is_under_way_is_asked_for_after_it) {
-  // Broken: the attempt's "blocked", older than the offer, is believed until the next re-check.
+  // Broken: the attempt's "blocked", older than the offer, is trusted until the next re-check.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   EXPECT_EQ(said(machine.notified(at(1500ms), offer(8, 1s))), "");
@@ -135,7 +135,8 @@ TEST(claim_machine_push, a_late_offer_while_an_attempt_is_under_way_is_asked_for
 }
 
 TEST(claim_machine_push, a_late_offer_is_given_back_by_a_waiter_that_gives_up) {
-  // Broken: the caller's deadline comes while the offer is taken up, and nobody gives the lock back.
+  // Broken: the caller's deadline comes while the offer is being accepted, and nobody releases the
+  // lock.
   claim_machine machine = waiting_claim();
   EXPECT_EQ(said(machine.notified(at(2s), offer(8, 501ms))), "attempt");
   EXPECT_EQ(said(machine.cancel(at(2s + 1ms), {errc::cancelled, ""})),
@@ -178,7 +179,7 @@ TEST(claim_machine_push, an_offer_is_taken_up_though_a_waiters_refresh_is_unansw
 }
 
 TEST(claim_machine_push, an_offer_that_could_not_be_taken_up_is_lost_in_time) {
-  // Broken: we believe for the whole ttl what the engine gave for two seconds.
+  // Broken: what the engine gave for two seconds is valid for the whole ttl.
   claim_machine machine = waiting_claim();
   machine.notified(at(100ms), offer(8, 100ms));
   machine.tick(machine.wake_at());
@@ -187,7 +188,7 @@ TEST(claim_machine_push, an_offer_that_could_not_be_taken_up_is_lost_in_time) {
 }
 
 TEST(claim_machine_push, an_offer_shorter_than_the_notice_is_not_lost_at_once) {
-  // Broken: with a notice of more than two seconds every pushed grant is lost as it comes.
+  // Broken: with a notice of more than two seconds every pushed grant is lost on arrival.
   auto settings = usual_settings();
   settings.notice = 10s;
   claim_machine machine = waiting_claim(settings);

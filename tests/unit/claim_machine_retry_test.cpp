@@ -12,7 +12,7 @@ namespace {
 using core::claim_machine;
 using phase = claim_machine::phase;
 
-// Unanswered attempts until the machine gives up, and what it said then.
+// Unanswered attempts until the machine gives up, and its answer then.
 struct outage {
   int attempts = 1;
   std::string last;
@@ -39,7 +39,7 @@ TEST(claim_machine_retry, by_default_an_outage_is_retried_while_the_wait_lasts) 
 }
 
 TEST(claim_machine_retry, never_means_one_attempt) {
-  // Broken: who asked for no retry is made to wait.
+  // Broken: a caller that asked for no retry is made to wait.
   auto settings = usual_settings();
   settings.retry = retry_policy::never();
   claim_machine machine(settings);
@@ -75,7 +75,7 @@ TEST(claim_machine_retry, contention_is_not_counted_and_any_answer_resets_the_co
 }
 
 TEST(claim_machine_retry, pauses_are_jittered_and_grow_to_the_limit) {
-  // Broken: all clients of a restarted engine come back in the same moment, or hammer it.
+  // Broken: all clients of a restarted engine come back at the same moment, or hammer it.
   auto settings = usual_settings();
   settings.retry = retry_policy::exponential(50ms, 2s);
   std::set<duration> first_pauses;
@@ -119,7 +119,7 @@ TEST(claim_machine_retry, a_policy_with_a_time_gives_up_when_it_is_over) {
 }
 
 TEST(claim_machine_retry, an_attempt_that_hangs_is_given_up_with_the_policys_time) {
-  // Broken: one silent server holds a caller longer than it said.
+  // Broken: one silent server blocks a caller for longer than it asked.
   auto settings = usual_settings();
   settings.retry = retry_policy::for_at_most(1s);
   claim_machine machine(settings);

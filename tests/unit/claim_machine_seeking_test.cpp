@@ -1,4 +1,4 @@
-// The seeking of a claim: attempts, waiting in line, wake-ups, refusals.
+// A claim that seeks the lock: attempts, queueing, wake-ups, refusals.
 #include "support/claim_script.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(claim_machine_seeking, a_waiter_asks_again_after_a_second_even_if_no_push_c
 }
 
 TEST(claim_machine_seeking, a_waiter_asks_again_when_the_blocker_ends_but_never_spins) {
-  // Broken: waiters sleep beyond the end of the lease in their way, or ask without pause.
+  // Broken: waiters sleep beyond the end of the blocking lease, or ask without pause.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(2ms), at(0s), blocked_in_line(1ms, 300ms));
@@ -75,14 +75,14 @@ TEST(claim_machine_seeking, a_waiter_whose_session_ended_queues_again) {
   machine.start(at(0s));
   machine.attempted(at(2ms), at(0s), blocked_in_line(1ms));
   EXPECT_EQ(said(machine.gone(at(3ms), {errc::lost, "session expired"})), "attempt");
-  // The answer on its way may be of before the session ended.
+  // The answer in flight may be from before the session ended.
   EXPECT_EQ(said(machine.gone(at(4ms), {errc::lost, "session expired"})), "");
   EXPECT_EQ(said(machine.attempted(at(5ms), at(3ms), blocked_in_line(4ms))), "attempt");
 }
 
 TEST(claim_machine_seeking,
      a_grant_that_was_taken_away_before_its_answer_came_is_asked_for_at_once) {
-  // Broken: a forced release that overtakes the grant's own answer is heard with the renewal of ten
+  // Broken: a forced release that overtakes the grant's own answer is noticed with the renewal ten
   // seconds later, and two work meanwhile.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
@@ -111,7 +111,7 @@ TEST(claim_machine_seeking, a_wake_up_during_an_attempt_is_not_lost) {
 }
 
 TEST(claim_machine_seeking, where_the_engine_keeps_no_line_a_watch_is_armed_before_waiting) {
-  // Broken: nobody tells the waiter, or what happened while arming is missed.
+  // Broken: nobody notifies the waiter, or what happened while arming is missed.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   EXPECT_EQ(said(machine.attempted(at(1ms), at(0s), blocked_outside())), "watch");
@@ -161,7 +161,7 @@ TEST(claim_machine_seeking, without_pushes_polling_slows_down_to_a_second) {
 }
 
 TEST(claim_machine_seeking, an_older_renewals_answer_is_void_while_an_attempt_is_on_its_way) {
-  // Broken: "not there" of before the attempt makes the claim queue a second time.
+  // Broken: a "not there" from before the attempt makes the claim queue a second time.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(2ms), at(0s), blocked_in_line(1ms));
@@ -184,7 +184,7 @@ TEST(claim_machine_seeking, a_try_that_finds_it_taken_is_busy_and_leaves_nothing
 }
 
 TEST(claim_machine_seeking, a_try_without_an_answer_is_undone) {
-  // Broken: a try whose answer was lost holds the lock for its ttl.
+  // Broken: a try whose answer was lost keeps the lock for its ttl.
   auto settings = usual_settings();
   settings.queued = false;
   claim_machine machine(settings);
@@ -204,7 +204,7 @@ TEST(claim_machine_seeking, a_refusal_changed_nothing_and_needs_no_leave) {
 }
 
 TEST(claim_machine_seeking, a_refusal_after_an_unanswered_attempt_still_leaves) {
-  // Broken: the first attempt did place the claim, and nobody takes it away.
+  // Broken: the first attempt did place the claim, and nobody removes it.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(5s), at(0s), no_answer<spi::outcome>());
@@ -214,7 +214,7 @@ TEST(claim_machine_seeking, a_refusal_after_an_unanswered_attempt_still_leaves) 
 }
 
 TEST(claim_machine_seeking, a_refusal_after_waiting_still_leaves) {
-  // Broken: a place in line, or a watch that the engine keeps, stays behind.
+  // Broken: a place in the queue, or a watch that the engine keeps, stays behind.
   for (const auto& waiting : {blocked_in_line(1ms), blocked_outside()}) {
     claim_machine machine(usual_settings());
     machine.start(at(0s));
@@ -226,7 +226,7 @@ TEST(claim_machine_seeking, a_refusal_after_waiting_still_leaves) {
 }
 
 TEST(claim_machine_seeking, a_grant_that_took_longer_than_its_lease_is_not_handed_out) {
-  // Broken: a lock is returned that has ended already (node-redlock#296): the answer lay in a
+  // Broken: a lock is returned that has already ended (node-redlock#296): the answer was in a
   // buffer while the process was stopped.
   auto settings = usual_settings();
   settings.ttl = 1s;
@@ -238,7 +238,7 @@ TEST(claim_machine_seeking, a_grant_that_took_longer_than_its_lease_is_not_hande
   EXPECT_LE(again, at(1100ms) + 50ms);
   EXPECT_EQ(said(machine.tick(again)), "attempt");
   EXPECT_EQ(said(machine.attempted(again + 1ms, again, granted(4, 1s))), "settle:4");
-  EXPECT_EQ(machine.valid_until(), again + 1s - 10ms - 2ms);  // by its own attempt's start
+  EXPECT_EQ(machine.valid_until(), again + 1s - 10ms - 2ms);  // from the start of its own attempt
 }
 
 TEST(claim_machine_seeking, a_try_whose_grant_came_too_late_gives_it_back) {
@@ -252,7 +252,7 @@ TEST(claim_machine_seeking, a_try_whose_grant_came_too_late_gives_it_back) {
 }
 
 TEST(claim_machine_seeking, a_grant_says_that_others_wait) {
-  // Broken: local hand-overs go on while another process waits.
+  // Broken: local hand-overs continue while another process waits.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   auto grant = lease_of(5);

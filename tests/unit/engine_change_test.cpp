@@ -1,4 +1,4 @@
-// Up- and downgrade, seen by the caller: what is believed when an answer is lost.
+// Up- and downgrade, seen by the caller: which mode counts when an answer is lost.
 #include "support/engine_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_F(engine_change, refused_changes_nothing) {
 }
 
 TEST_F(engine_change, without_an_answer_may_be_repeated) {
-  // Broken: a lost answer leaves a lease that can neither go forth nor back.
+  // Broken: a lost answer leaves a lease that can be changed in neither direction.
   const auto holder = held(spi::mode::exclusive);
   change(*holder, spi::mode::shared);
   bench.store->answer_change(no_answer<spi::granted>());
@@ -80,7 +80,7 @@ TEST_F(engine_change, after_a_lost_upgrade_another_may_be_asked_for) {
 }
 
 TEST_F(engine_change, of_a_lost_lease_is_refused_without_a_request) {
-  // Broken: a lease that has ended comes back as a reader.
+  // Broken: an ended lease comes back as a reader.
   const auto holder = held(spi::mode::exclusive);
   bench.runtime->pause_for(60s);
   bench.store->take_log();

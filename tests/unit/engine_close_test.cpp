@@ -13,7 +13,7 @@ class engine_close : public ::testing::Test {
   engine_bench bench;
 
   std::string log() { return bench.store->take_log(); }
-  // Closes and notes what was abandoned, joined by blanks; "open" until then.
+  // Closes and records what was abandoned, joined by blanks; "open" until then.
   std::shared_ptr<std::string> close(duration limit = 2s) {
     auto said = std::make_shared<std::string>("open");
     bench.engine->close(limit, [said](const core::engine::abandoned& names) {
@@ -51,7 +51,8 @@ TEST_F(engine_close, a_waiter_is_answered_cancelled) {
 }
 
 TEST_F(engine_close, waiters_are_cancelled_before_holds_are_released) {
-  // Broken: the release of one lets another of the same client in, which is lost in the same moment.
+  // Broken: the release of one lets in another of the same client, which is lost at the same
+  // moment.
   const auto holder = bench.ask("stock");
   bench.grant(1);
   auto fair = request_for("stock");
@@ -66,7 +67,7 @@ TEST_F(engine_close, waiters_are_cancelled_before_holds_are_released) {
 }
 
 TEST_F(engine_close, a_holder_is_notified_and_released) {
-  // Broken: a closed client leaves its locks behind, or its holders believe on.
+  // Broken: a closed client leaves its locks behind, or its holds stay valid.
   const auto holder = bench.ask("stock");
   bench.grant(1);
   const std::stop_token lost = holder->granted->lost();
@@ -118,8 +119,8 @@ TEST_F(engine_close, afterwards_nothing_is_sent_or_taken) {
 }
 
 TEST_F(engine_close, an_acquisition_that_starts_while_it_closes_is_answered) {
-  // Broken: it got past the first look, came on the list after close() had read it, and its caller
-  // waits forever.
+  // Broken: it got past the first check, was added to the list after close() had read it, and its
+  // caller waits forever.
   auto asked = std::make_shared<question>();
   const auto acquiring = std::make_shared<core::acquisition>(
       bench.engine, request_for("stock"), bench.runtime->now(), nullptr,

@@ -1,5 +1,5 @@
-// Events: what happens to a lock is told to the observer, once each, in order, off the engine's
-// path.
+// Events: what happens to a lock is reported to the observer, once each, in order, outside the
+// engine's critical path.
 #include "support/engine_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(engine_events, a_renewal_that_failed) {
 }
 
 TEST_F(engine_events, an_engine_that_cannot_be_reached_and_is_back) {
-  // Broken: a caller that waits for an engine that is not there does so without a trace.
+  // Broken: a caller that waits for an unreachable engine leaves no trace.
   const auto asked = bench.ask();
   const error refused{errc::unavailable, "connect: Connection refused", true};
   bench.store->answer_attempt(tl::unexpected(refused));

@@ -21,7 +21,7 @@ class engine_hand_over : public ::testing::Test {
     bench.store->answer_attempt(spi::outcome(grant));
   }
 
-  // One that was granted while another process waits.
+  // A claim that was granted while another process waits.
   question_ptr contended(std::uint64_t fence = 100) {
     auto first = bench.ask();
     grant_wanted(fence);
@@ -57,7 +57,7 @@ TEST_F(engine_hand_over, the_next_thread_gets_the_claim_and_the_next_fence_witho
 }
 
 TEST_F(engine_hand_over, the_grant_reserves_as_many_fences_as_can_be_passed_on) {
-  // Broken: a handed-over fence meets one that the engine gives to another process.
+  // Broken: a handed-over fence equals one that the engine gives to another process.
   bench.ask();
   ASSERT_EQ(bench.store->attempts.size(), 1U);
   EXPECT_EQ(bench.store->attempts.front().claim->fence_block, 33U);
@@ -70,7 +70,7 @@ TEST_F(engine_hand_over, it_is_passed_on_thirty_two_times_at_most) {
   bench.grant(100);
   std::size_t served = 0;
   while (all[served]->granted) all[served++]->granted.reset();
-  EXPECT_EQ(served, 33U);  // the one that was granted, and 32 more
+  EXPECT_EQ(served, 33U);  // the granted one, and 32 more
   EXPECT_EQ(log(), "attempt a, leave a, attempt b");
 }
 
@@ -106,7 +106,7 @@ TEST_F(engine_hand_over, it_stops_after_a_turn_when_another_process_waits) {
 }
 
 TEST_F(engine_hand_over, a_grant_that_says_that_others_wait_has_a_turn_from_its_start) {
-  // Broken: the grant's own word counts only after it has been passed on once.
+  // Broken: what the grant itself says counts only after it has been handed over once.
   auto first = bench.ask();
   const auto second = bench.ask();
   auto grant = lease_of(100);
@@ -131,7 +131,8 @@ TEST_F(engine_hand_over, the_holder_can_ask_whether_others_wait) {
 }
 
 TEST_F(engine_hand_over, only_equal_terms_are_passed_on) {
-  // Broken: who asked for a ttl of a minute gets one of thirty seconds, or a stranger's payload.
+  // Broken: a caller that asked for a ttl of a minute gets one of thirty seconds, or another's
+  // payload.
   std::vector<core::request> others(5, request_for("stock"));
   others[0].lock.ttl = 60s;
   others[1].lock.lock_delay = 1s;
@@ -179,7 +180,7 @@ TEST_F(engine_hand_over, where_no_waiters_are_reported_the_name_rests_between_tw
 }
 
 TEST_F(engine_hand_over, a_try_is_not_kept_out_by_a_rest) {
-  // Broken: busy, though nobody has it.
+  // Broken: busy, although nobody has it.
   bench.store->capabilities.reports_waiters = false;
   auto first = bench.ask();
   bench.grant(100);
@@ -241,7 +242,7 @@ TEST_F(engine_hand_over, it_can_be_switched_off) {
 }
 
 TEST_F(engine_hand_over, a_loss_reaches_the_current_holder) {
-  // Broken: the former holder is told, and the present one works on.
+  // Broken: the former holder is notified, and the present one continues.
   const auto first = bench.ask();
   bench.grant(100);
   const auto second = bench.ask();
@@ -257,7 +258,7 @@ TEST_F(engine_hand_over, a_loss_reaches_the_current_holder) {
 }
 
 TEST_F(engine_hand_over, the_former_holder_is_out) {
-  // Broken: a handed-over lease still looks valid to who gave it.
+  // Broken: a handed-over lease still looks valid to its former holder.
   const auto first = bench.ask();
   bench.grant(100);
   const auto second = bench.ask();
@@ -270,7 +271,7 @@ TEST_F(engine_hand_over, the_former_holder_is_out) {
 }
 
 TEST_F(engine_hand_over, a_waiter_cancelled_in_the_meantime_is_passed_over) {
-  // Broken: a claim is given to somebody who has gone, and held by nobody.
+  // Broken: a claim is handed to a caller that is gone, and held by nobody.
   auto first = bench.ask();
   bench.grant(100);
   const auto gone = bench.ask();
@@ -282,8 +283,8 @@ TEST_F(engine_hand_over, a_waiter_cancelled_in_the_meantime_is_passed_over) {
 }
 
 TEST_F(engine_hand_over, a_changed_claim_is_not_passed_on) {
-  // Broken: a downgraded lock, perhaps shared with readers of other processes, is handed on as
-  // exclusive, though the answer to the downgrade was lost.
+  // Broken: a downgraded lock, perhaps shared with readers of other processes, is handed over as
+  // exclusive although the answer to the downgrade was lost.
   auto first = bench.ask();
   bench.grant(100);
   const auto second = bench.ask();
@@ -291,7 +292,7 @@ TEST_F(engine_hand_over, a_changed_claim_is_not_passed_on) {
   bench.store->answer_change(no_answer<spi::granted>());
   first->granted.reset();
   EXPECT_EQ(second->state(), "waiting");
-  // Its own claim, in the engine's line.
+  // Its own claim, in the engine's queue.
   EXPECT_EQ(log(), "attempt a, attempt b, change a, leave a");
 }
 
@@ -310,7 +311,8 @@ TEST_F(engine_hand_over, the_claim_is_still_renewed_for_its_current_holder) {
 }
 
 TEST_F(engine_turn, one_that_comes_back_within_its_turn_finds_the_claim_kept) {
-  // Broken: two processes that lock and unlock in a loop pay a change of processes for each grant.
+  // Broken: with two processes that lock and unlock in a loop, each grant costs a change of
+  // processes.
   auto first = contended();
   EXPECT_EQ(*bench.release(*first), "ok");
   bench.runtime->run_for(99us);
@@ -353,7 +355,7 @@ TEST_F(engine_turn, a_kept_claim_is_released_when_nobody_came_back) {
 
 TEST_F(engine_hand_over, where_nobody_comes_back_it_is_seldom_kept) {
   // Broken: every release makes the others wait for one that does not come.
-  const auto queue = bench.engine->local_queue_of({"", "stock"});  // as a mutex object keeps it
+  const auto queue = bench.engine->local_queue_of({"", "stock"});  // kept, as by a mutex object
   const auto kept = [&] {
     contended()->granted.reset();
     if (log().empty()) return true;
@@ -384,7 +386,7 @@ TEST_F(engine_hand_over, where_nobody_comes_back_it_is_seldom_kept) {
 }
 
 TEST_F(engine_turn, nothing_is_kept_that_nobody_waits_for) {
-  // Broken: a try of another process finds a lock busy that nobody holds.
+  // Broken: another process's try finds the lock busy although nobody holds it.
   auto first = bench.ask();
   bench.grant(100);
   log();
@@ -404,7 +406,7 @@ TEST_F(engine_turn, one_that_comes_back_on_other_terms_gets_a_claim_of_its_own) 
 }
 
 TEST_F(engine_turn, a_kept_claim_that_is_lost_is_not_given_to_anybody) {
-  // Broken: one that comes back holds what another process has.
+  // Broken: a returning caller holds what another process has.
   auto first = contended();
   first->granted.reset();
   bench.store->wakeup_of("a").gone({errc::lost, "by force"});

@@ -1,4 +1,4 @@
-// Options out of their limits are refused before anything is sent, and named limits are kept.
+// Options out of range are refused before anything is sent, and named limits are kept.
 #include "support/engine_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ void PrintTo(const option_case& each, std::ostream* out) { *out << each.name; }
 class engine_options : public ::testing::TestWithParam<option_case> {};
 
 TEST_P(engine_options, are_checked_before_anything_is_sent) {
-  // Broken: a ttl of zero deletes the key and says "renewed"; a negative wait is refused by one face
-  // and a try in the other.
+  // Broken: a ttl of zero deletes the key and says "renewed"; a negative wait is refused by one
+  // interface and a try in the other.
   engine_bench bench;
   auto request = request_for("stock");
   GetParam().set(request);
@@ -127,7 +127,7 @@ TEST(engine_capabilities, what_an_engine_cannot_do_is_unsupported_and_says_so) {
 }
 
 TEST(engine_limits, too_many_waiting_acquisitions_are_overloaded) {
-  // Broken: a client that is fed faster than it is served grows without end.
+  // Broken: a client that gets requests faster than they are served grows without limit.
   core::engine_settings settings;
   settings.limit.waiters = 3;
   engine_bench bench(settings);
@@ -139,7 +139,7 @@ TEST(engine_limits, too_many_waiting_acquisitions_are_overloaded) {
   second->handle->cancel();
   EXPECT_EQ(bench.ask()->state(), "waiting");  // room again
   bench.grant(1);
-  EXPECT_EQ(bench.ask()->state(), "waiting");  // who holds does not count
+  EXPECT_EQ(bench.ask()->state(), "waiting");  // holders do not count
   EXPECT_EQ(bench.ask()->state(), "overloaded");
 }
 

@@ -1,5 +1,5 @@
-// Release and failure, seen by the caller: what is answered, what goes on behind it, and that
-// different things have different names.
+// Release and failure, seen by the caller: what is answered, what continues in the background,
+// and that different outcomes have different names.
 #include "support/engine_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_F(engine_release, a_second_release_is_refused_without_a_request) {
 }
 
 TEST_F(engine_release, of_what_was_revoked_gives_it_back_at_once) {
-  // Broken: the holder has stopped and says so, and the lock stays idle until its lease ends.
+  // Broken: the holder has stopped and reports it, and the lock stays idle until its lease ends.
   const auto holder = held();
   bench.store->wakeup_of("a").gone({errc::lost, "revoked"});
   bench.runtime->run_ready();
@@ -59,7 +59,7 @@ TEST_F(engine_release, of_what_was_revoked_gives_it_back_at_once) {
 }
 
 TEST_F(engine_release, of_what_was_revoked_and_has_ended_since_sends_nothing) {
-  // Broken: a leave that comes late enough could meet what others have.
+  // Broken: a sufficiently late withdrawal could affect what others have.
   const auto holder = held();
   bench.store->wakeup_of("a").gone({errc::lost, "revoked"});
   bench.runtime->run_for(std::chrono::minutes(1));
@@ -111,7 +111,7 @@ TEST_F(engine_release, one_without_an_answer_goes_on_until_it_is_confirmed) {
 }
 
 TEST_F(engine_release, one_that_nobody_hears_ends_with_the_ttl_and_is_reported) {
-  // Broken: it is repeated forever, or given up in silence.
+  // Broken: it is repeated forever, or given up silently.
   auto holder = held();
   holder->granted.reset();
   while (bench.engine->live_claims() > 0) {
@@ -195,8 +195,8 @@ TEST_F(engine_release, different_failures_have_different_names) {
 }
 
 TEST_F(engine_release, a_try_after_a_release_does_not_overtake_it) {
-  // Broken: a thread that gives a lock back and tries it again is told that it is busy, by its own
-  // hold, whenever the answer to that hold is still being dealt with by another thread.
+  // Broken: a thread that releases a lock and tries it again is told that it is busy, because of
+  // its own hold, whenever another thread is still processing the answer to that hold.
   for (const bool fair : {false, true}) {
     core::request again = request_for("stock", 0s);
     again.lock.fair = fair;
@@ -218,8 +218,8 @@ TEST_F(engine_release, a_try_after_a_release_does_not_overtake_it) {
 }
 
 TEST_F(engine_release, a_try_after_a_wait_does_not_meet_its_own_place_in_the_queue) {
-  // Broken: a fair try straight after a wait that timed out, or was cancelled, is told that the lock
-  // is busy, by the claim that gave up: nobody else waits, and it may be free.
+  // Broken: a fair try right after a wait that timed out, or was cancelled, is told that the lock
+  // is busy, because of the claim that gave up: nobody else waits, and it may be free.
   for (const bool cancelled : {false, true}) {
     core::request waits = request_for("stock", 1s);
     waits.lock.fair = true;
@@ -255,7 +255,7 @@ TEST_F(engine_release, a_try_after_a_wait_does_not_meet_its_own_place_in_the_que
 }
 
 TEST_F(engine_release, after_a_release_the_loss_is_never_reported) {
-  // Broken: a stop callback fires for a lease that was given back long ago.
+  // Broken: a stop callback fires for a lease that was released long ago.
   const auto holder = held();
   const std::stop_token lost = holder->granted->lost();
   bench.release(*holder);
@@ -265,7 +265,7 @@ TEST_F(engine_release, after_a_release_the_loss_is_never_reported) {
 }
 
 TEST_F(engine_release, a_lease_that_was_lost_before_anybody_asked_says_so) {
-  // Broken: lost() asked for after the fact never fires.
+  // Broken: lost() requested after the loss never fires.
   const auto holder = held();
   bench.store->wakeup_of("a").gone({errc::lost, "by force"});
   EXPECT_TRUE(holder->granted->lost().stop_requested());
@@ -273,7 +273,7 @@ TEST_F(engine_release, a_lease_that_was_lost_before_anybody_asked_says_so) {
 }
 
 TEST_F(engine_release, a_watch_gets_what_the_attempt_saw) {
-  // Broken: an engine that watches the blocker does not know which one.
+  // Broken: an engine that watches the blocker does not know which claim that is.
   bench.ask();
   bench.store->answer_attempt(blocked_outside(12s));
   ASSERT_EQ(bench.store->watches.size(), 1U);

@@ -1,4 +1,4 @@
-// The line before a resource in etcd, its keys' names, and what proves a lease.
+// The queue of a resource in etcd, its keys' names, and what proves a lease.
 #ifdef HOLDFAST_WITH_ETCD
 
 #include "stores/etcd/doctor.hpp"
@@ -25,7 +25,7 @@ key_value kv(const std::string& key, std::int64_t created, const std::string& va
 }
 
 TEST(etcd_names, a_plain_name_is_what_go_calls_it_and_no_other_name_is_below_it) {
-  // Broken: Go's clients look elsewhere, or a lock on "a" is kept out by one on "a/b".
+  // Broken: Go's clients look elsewhere, or a lock on "a/b" blocks one on "a".
   const server_options options;
   EXPECT_EQ(prefix_of(options, {"", "alpha"}), "alpha/");
   EXPECT_EQ(prefix_of(options, {"", "stock.42 ä"}), "stock.42 ä/");
@@ -105,7 +105,7 @@ TEST(etcd_names, a_key_says_what_it_is) {
 }
 
 TEST(etcd_line, the_order_is_that_of_creation) {
-  // Broken: who came later, or whose key sorts first, is served first.
+  // Broken: a claim that came later, or whose key sorts first, is served first.
   const line order("n/", {kv("n/" + one_id, 9), kv("n/" + other_id, 7), kv("n/6a", 8)});
   ASSERT_EQ(order.claims().size(), 3U);
   EXPECT_EQ(order.claims()[0].id, other_id);
@@ -126,7 +126,7 @@ TEST(etcd_line, readers_share_up_to_the_next_that_excludes) {
 }
 
 TEST(etcd_line, a_changed_mode_keeps_the_place) {
-  // Broken: a downgraded writer goes behind those who waited, or an upgraded reader lets others in.
+  // Broken: a downgraded writer goes behind the waiters, or an upgraded reader lets others in.
   const line down("n/", {kv("n/write/1", 1), kv("n/write/2", 2), kv("n/read/3", 3),
                          kv("n/write/1/mode", 4, "shared")});
   EXPECT_EQ(down.claims()[0].id, "1");
@@ -174,13 +174,13 @@ TEST(etcd_line, permits_are_given_in_order_while_there_are_enough) {
 }
 
 TEST(etcd_lease_proof, a_keepalive_alone_proves_nothing) {
-  // Broken: a leader that was replaced keeps its clients believing.
+  // Broken: a replaced leader keeps its clients' holds valid.
   const time_point sent{1000s};
   lease_proof proof;
   EXPECT_EQ(proof.until(), time_point::min());
   proof.add({5, 5, 0, true}, sent, 10s);  // no read
   proof.add({5, 5, 6, true}, sent, 10s);  // by way of another leader
-  proof.add({4, 5, 5, true}, sent, 10s);  // sent to a member that had another
+  proof.add({4, 5, 5, true}, sent, 10s);  // sent to a member with another term
   proof.add({0, 5, 5, true}, sent, 10s);  // of which nothing is known
   proof.add({5, 5, 5, false}, sent, 10s);
   proof.add({5, 5, 5, true}, sent, 0s);

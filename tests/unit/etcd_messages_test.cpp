@@ -55,7 +55,7 @@ TEST(etcd_messages, a_condition_on_an_absent_key_is_written_out) {
 }
 
 TEST(etcd_messages, a_prefix_ends_before_the_next_key) {
-  // Broken: a name's keys are those of its neighbour too.
+  // Broken: a name's range of keys includes its neighbour's.
   EXPECT_EQ(keys_with("a/").end, "a0");
   EXPECT_EQ(keys_with("a\xff").end, "b");
   EXPECT_EQ(keys_with("").key, std::string(1, '\0'));
@@ -140,7 +140,7 @@ TEST(etcd_messages, a_negative_number_survives) {
 }
 
 TEST(etcd_messages, what_is_no_message_is_refused) {
-  // Broken: a length from outside is believed.
+  // Broken: a length from outside is trusted.
   for (const std::string& bad :
        {"\x0a"s, "\x0a\x05"s, "\x0a\xff\xff\xff\xff\x0f"s,
         "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s,

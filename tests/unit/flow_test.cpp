@@ -12,7 +12,7 @@
 namespace holdfast::stores {
 namespace {
 
-// What is answered later.
+// Something that is answered later.
 std::deque<std::coroutine_handle<>> pending;
 
 struct later {

@@ -1,4 +1,4 @@
-// The move-only callable: what it holds is made once, moved, called and ended once.
+// The move-only callable: its target is created once, moved, called and destroyed once.
 #include <holdfast/spi/function.hpp>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using spi::function;
 
-// Counts how many live.
+// Counts live instances.
 struct counted {
   explicit counted(int& living) : living_(&living) { ++living; }
   counted(counted&& other) noexcept : living_(other.living_), calls_(other.calls_) { ++*living_; }
@@ -26,7 +26,7 @@ struct counted {
   int calls_ = 0;
 };
 
-// The same, too large to live inside.
+// The same, too large for the inline buffer.
 struct large_counted : counted {
   using counted::counted;
   std::array<char, 200> ballast{};
@@ -88,7 +88,7 @@ TEST(function, arguments_are_forwarded_not_copied) {
 }
 
 TEST(function, an_empty_one_is_false_and_may_be_moved) {
-  // Broken: a default-made completion crashes when it is moved or ended.
+  // Broken: a default-constructed completion crashes when it is moved or destroyed.
   function<void()> nothing;
   EXPECT_FALSE(nothing);
   function<void()> moved = std::move(nothing);
@@ -98,7 +98,7 @@ TEST(function, an_empty_one_is_false_and_may_be_moved) {
 }
 
 TEST(function, moving_onto_itself_changes_nothing) {
-  // Broken: a swap by accident ends the callable.
+  // Broken: a swap accidentally destroys the callable.
   int living = 0;
   function<int(int)> call = counted(living);
   auto& same = call;

@@ -11,7 +11,7 @@ class latches_test : public ::testing::Test {
 
   struct changed {
     spi::latch_state state;
-    bool counted = false;  // those who watch it are told
+    bool counted = false;  // its watchers are notified
   };
   result<changed> set(std::uint32_t count, std::uint64_t id, duration life = 1h) {
     return change({spi::latch_change::kind::set, count, id_of(id), life});
@@ -42,7 +42,7 @@ TEST_F(latches_test, a_latch_counts_down_to_zero_and_stays_there) {
   EXPECT_EQ(count(), 0U);
 }
 
-// A down whose answer was lost is sent again.
+// A count-down whose answer was lost is sent again.
 TEST_F(latches_test, a_repeated_down_counts_once) {
   static_cast<void>(set(3, 1));
   EXPECT_TRUE(down(1, 2)->counted);

@@ -66,7 +66,7 @@ TEST(lease_token, that_was_cut_off_mistyped_or_lengthened_is_refused) {
 }
 
 TEST(lease_token, out_of_any_limit_is_none) {
-  // Broken: a forged token sends something that no lock could have asked for.
+  // Broken: a forged token sends something that no lock could have requested.
   const auto refused = [](auto spoil) {
     lease_token token = sample();
     spoil(token);
@@ -86,7 +86,7 @@ TEST(lease_token, out_of_any_limit_is_none) {
 }
 
 TEST(lease_token, the_claim_says_that_it_is_detached) {
-  // Broken: an operator takes a lock for that of a process that is gone.
+  // Broken: an operator attributes a lock to a process that is gone.
   const auto claim = detached_claim(sample(), "host:1:job");
   EXPECT_EQ(claim->payload, "host:1:job (detached)");
   EXPECT_EQ(detached_claim(sample(), claim->payload)->payload, claim->payload);

@@ -1,5 +1,5 @@
-// A ledger, a clock that stands until it is moved, and short words for both. Claims are known
-// by a number; their process is the same number unless said otherwise.
+// A ledger, a clock that is moved by hand, and short names for both. Claims are known by a
+// number; their process has the same number unless said otherwise.
 #pragma once
 
 #include "stores/memory/ledger.hpp"
@@ -116,7 +116,7 @@ class ledger_harness : public ::testing::Test {
     out.pushes.clear();
     return said;
   }
-  // Of the last pushed grant that pushes() saw.
+  // From the last pushed grant that pushes() saw.
   spi::granted last_grant;
 
   std::size_t holders(const std::string& name = "stock") {

@@ -17,7 +17,7 @@ TEST_F(ledger_modes, a_writer_keeps_readers_out) {
   blocked(make_claim(2, shared()));
 }
 
-// Else readers that come one after the other would starve a writer.
+// Otherwise readers that arrive one after another would starve a writer.
 TEST_F(ledger_modes, a_reader_goes_behind_a_writer_that_waits) {
   const auto one = make_claim(1, shared()), two = make_claim(2), three = make_claim(3, shared());
   granted(one);
@@ -48,7 +48,7 @@ TEST_F(ledger_modes, a_writers_release_lets_in_all_readers_up_to_the_next_writer
   EXPECT_EQ(pushes(), said{"granted 4"});
 }
 
-// `wanted` asks a holder to step down; who got in with it does not wait.
+// `wanted` asks a holder to step down; a claim that got in beside it does not wait.
 TEST_F(ledger_modes, readers_that_get_in_together_do_not_want_each_other) {
   const auto one = make_claim(1);
   granted(one);

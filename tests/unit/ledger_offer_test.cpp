@@ -1,4 +1,5 @@
-// Pushed grants: an offer until the process is heard, and what becomes of one that is not taken.
+// Pushed grants: an offer until the process is heard from, and what happens to one that is not
+// accepted.
 #include "ledger_harness.hpp"
 
 namespace holdfast::memory {
@@ -99,7 +100,7 @@ TEST_F(ledger_offer, after_a_lapsed_offer_waiters_heard_since_are_offered_it_in_
   renew(four);
   blocked(five);
   pass(1s);
-  // Three, the first in line, was not heard since two was offered it; four and five were.
+  // Three, the first waiter, was not heard from since two got the offer; four and five were.
   blocked(make_claim(6, fair()));
   EXPECT_EQ(pushes(), said{"granted 4"});
   leave(four);
@@ -131,7 +132,8 @@ TEST_F(ledger_offer, where_no_waiter_was_heard_since_the_first_to_ask_is_granted
   EXPECT_EQ(pushes(), said{});
 }
 
-// Frozen ones in line must not turn a newcomer away, and are not overtaken by it once they are heard.
+// Frozen waiters must not keep a newcomer out, and are not overtaken by it once they are heard
+// from.
 TEST_F(ledger_offer, a_newcomer_takes_what_only_silent_ones_wait_for) {
   const auto four = make_claim(4, fair());
   offer_to_two();
@@ -142,7 +144,7 @@ TEST_F(ledger_offer, a_newcomer_takes_what_only_silent_ones_wait_for) {
   EXPECT_EQ(pushes(), (said{"granted 3"}));
 }
 
-// It says nothing about the others that one was revoked before it took up what it was offered.
+// That one claim was revoked before it accepted its offer says nothing about the others.
 TEST_F(ledger_offer, a_revoked_offer_silences_nobody) {
   const auto four = make_claim(4, fair());
   offer_to_two();
@@ -158,7 +160,7 @@ TEST_F(ledger_offer, a_waiter_that_finds_its_own_offer_ended_counts_as_heard) {
   pass(1s);
   renew(three);
   pass(1s);
-  // Granted to three by this very step; two is back in line, and is served after it.
+  // Granted to three by this very step; two is back in the queue, and is served after it.
   EXPECT_TRUE(blocked(two).queued);
   EXPECT_EQ(pushes(), (said{"granted 3", "wanted 3"}));
   leave(three);

@@ -40,7 +40,7 @@ class ledger_oracle {
   std::map<std::uint64_t, view> claims;
   std::set<process_id> unreachable;
 
-  // A verb on this name begins: what must be over by now is over.
+  // A verb on this name begins: ends what must be over by now.
   void begin(const std::string& name) {
     for (auto& [number, claim] : claims) {
       if (!lives(claim, name) || claim.until > now) continue;
@@ -93,7 +93,7 @@ class ledger_oracle {
     last = claim.fence + claim.claim->fence_block - 1;
   }
 
-  // Holds that a revocation told of: taken away, or not prolonged any more.
+  // Holds that a revocation reported: taken away, or not prolonged any more.
   void revoked(const effects& out, spi::revocation how) {
     for (const push& each : out.pushes) {
       const auto found = find(each.claim);

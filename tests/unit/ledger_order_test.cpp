@@ -28,7 +28,7 @@ TEST_F(ledger_order, a_fair_waiter_is_handed_the_lock_however_short_it_waited) {
   EXPECT_TRUE(last_grant.offer);
 }
 
-// Strict hand-over halves the throughput of two processes that take turns.
+// Strict hand-over halves the throughput of two alternating processes.
 TEST_F(ledger_order, a_lone_unfair_waiter_is_only_notified_that_it_is_free) {
   const auto one = make_claim(1), two = make_claim(2);
   granted(one);
@@ -67,7 +67,7 @@ TEST_F(ledger_order, a_lone_unfair_waiter_is_handed_the_lock_once_it_has_waited_
   EXPECT_EQ(pushes(), said{"granted 2"});
 }
 
-// The freed push may be lost: any later verb on the name hands it over.
+// The "freed" push may be lost: any later verb on the name hands the lock over.
 TEST_F(ledger_order, a_waiter_that_was_only_notified_is_handed_the_lock_by_the_next_verb) {
   const auto one = make_claim(1), two = make_claim(2);
   granted(one);
@@ -93,7 +93,8 @@ TEST_F(ledger_order, once_a_fair_claim_waits_everybody_queues) {
   const auto one = make_claim(1), two = make_claim(2, fair());
   granted(one);
   blocked(two);
-  // Another way for it to be free with a fair one in line: it cannot be reached now.
+  // Another way for it to be free with a fair waiter in the queue: the waiter cannot be reached
+  // now.
   unreachable.insert(2);
   leave(one);
   unreachable.clear();
@@ -146,7 +147,7 @@ TEST_F(ledger_order, a_newcomer_takes_what_only_unreachable_ones_wait_for) {
   granted(make_claim(3, fair()));
 }
 
-// Who asks can be answered, subscription or not.
+// A claim that asks can be answered, with or without a subscription.
 TEST_F(ledger_order, an_unreachable_waiter_that_asks_is_granted_by_the_answer) {
   const auto one = make_claim(1), two = make_claim(2, fair());
   granted(one);
@@ -184,7 +185,7 @@ TEST_F(ledger_order, a_renewal_of_a_waiter_finds_the_grant) {
   EXPECT_EQ(pushes(), said{});
 }
 
-// One step of a server must not block it: readers by the thousand come in portions.
+// One step must not block the server: readers by the thousand are let in by portions.
 TEST_F(ledger_order, at_most_so_many_are_granted_in_one_step_and_the_next_goes_on) {
   const auto one = make_claim(1);
   granted(one);

@@ -15,7 +15,7 @@ class world {
   void run(int steps) {
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
       oracle_.where = "seed " + std::to_string(seed_) + " step " + std::to_string(i);
-      // Mostly close together, now and then longer than an offer.
+      // Mostly close together, sometimes longer than an offer.
       const std::uint64_t passed = pick(10) == 0 ? pick(3'000'000'000) : pick(2'000'000);
       oracle_.now += std::chrono::nanoseconds(passed);
       const process_id process = pick(processes);

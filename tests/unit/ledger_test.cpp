@@ -119,7 +119,7 @@ TEST_F(ledger_test, an_attempt_that_comes_too_late_places_nothing) {
   EXPECT_EQ(late.error(), errc::lost);
   EXPECT_TRUE(book.empty());
   EXPECT_TRUE(book.attempt(now, one, 1, now, out).has_value());
-  // It stands already: late or not, the answer says where.
+  // It is already there: late or not, the answer says where.
   EXPECT_TRUE(book.attempt(now, one, 1, now - 1ns, out).has_value());
 }
 

@@ -24,7 +24,7 @@ TEST_F(ledger_vote, a_proposal_near_its_clock_is_taken) {
 }
 
 TEST_F(ledger_vote, a_proposal_far_from_its_clock_is_not_taken) {
-  // Broken: one client with a wrong clock drives the fences of all away, or repeats old ones.
+  // Broken: one client with a wrong clock drives everybody's fences up, or repeats old ones.
   EXPECT_EQ(granted(asks(1, 9'000'000)).fence, fence_token(5'000'000));
   leave(asks(1, 0));
   EXPECT_EQ(granted(asks(2, 1'000'000)).fence, fence_token(5'000'001));
@@ -39,7 +39,7 @@ TEST_F(ledger_vote, no_proposal_is_taken_that_is_not_above_its_last_fence) {
 }
 
 TEST_F(ledger_vote, a_raise_counts_only_where_the_claim_holds) {
-  // Broken: a fence written back to any majority, which keeps no order.
+  // Broken: a fence is written back to an arbitrary majority, which keeps no order.
   const auto holder = asks(1, 0);
   const auto stranger = asks(2, 0);
   const fence_token before = granted(holder).fence;

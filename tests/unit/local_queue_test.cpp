@@ -11,7 +11,7 @@ class local_queue : public ::testing::Test {
   engine_bench bench;
 
   std::string log() { return bench.store->take_log(); }
-  // The one who holds gives it back, and the engine confirms.
+  // The holder releases, and the engine confirms.
   void release(question_ptr& from) {
     from->granted.reset();
     bench.store->answer_leave(spi::departure::was_holder);
@@ -51,7 +51,7 @@ TEST_F(local_queue, the_first_to_come_is_served_first) {
 }
 
 TEST_F(local_queue, a_try_is_busy_at_once_while_somebody_is_inside) {
-  // Broken: a try waits, or asks the engine what the process knows.
+  // Broken: a try waits, or asks the engine what the process already knows.
   const auto holder = bench.ask();
   EXPECT_EQ(bench.ask("stock", 0s)->state(), "busy");  // sought
   bench.grant(1);
@@ -60,7 +60,7 @@ TEST_F(local_queue, a_try_is_busy_at_once_while_somebody_is_inside) {
 }
 
 TEST_F(local_queue, fair_shared_and_permit_claims_pass_it) {
-  // Broken: a fair claim's place in the engine's line depends on other threads of its process;
+  // Broken: a fair claim's place in the engine's queue depends on other threads of its process;
   // readers of one process exclude each other.
   const auto holder = bench.ask();
   auto fair = request_for("stock");
@@ -93,7 +93,7 @@ TEST_F(local_queue, names_do_not_share_one) {
 }
 
 TEST_F(local_queue, a_deadline_in_the_local_queue_is_kept_without_the_engine) {
-  // Broken: a timed wait behind another thread has no end.
+  // Broken: a timed wait behind another thread never ends.
   const auto holder = bench.ask();
   bench.grant(1);
   const auto waiter = bench.ask("stock", 2s);
@@ -153,7 +153,7 @@ TEST_F(local_queue, a_cancellation_inside_lets_the_next_one_try) {
   const auto second = bench.ask();
   first->handle->cancel();
   EXPECT_EQ(first->state(), "cancelled");
-  // The withdrawal first: who comes next must not meet what it leaves behind.
+  // The withdrawal first: the next caller must not meet what it leaves behind.
   EXPECT_EQ(log(), "attempt a, leave+tombstone a, attempt b");
 }
 
@@ -188,7 +188,7 @@ TEST_F(local_queue, ten_thousand_failures_in_a_row_need_no_stack) {
 }
 
 TEST_F(local_queue, ten_thousand_refusals_in_a_row_need_no_stack) {
-  // Broken: each that is refused lets the next one in from within, ten thousand frames deep.
+  // Broken: each refused caller lets the next one in recursively, ten thousand frames deep.
   std::vector<question_ptr> all;
   for (int i = 0; i < 10'000; ++i) {
     auto request = request_for("stock");

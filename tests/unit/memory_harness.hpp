@@ -1,4 +1,4 @@
-// Memory stores for tests: opened by URL, with a wake-up that writes down what it is told.
+// Memory stores for tests: opened by URL, with a wake-up that records its notifications.
 #pragma once
 
 #include "ledger_harness.hpp"
@@ -24,7 +24,7 @@ inline std::shared_ptr<spi::store> open_or_fail(const std::string& url,
   return opened.value();
 }
 
-// The answer of a verb, which must have come before the call returned.
+// The answer of a verb, which must have arrived before the call returned.
 template <class T, class Call>
 result<T> answer_of(Call&& call) {
   std::optional<result<T>> answer;

@@ -1,5 +1,5 @@
-// The memory store: wake-ups and subscribers are called under no lock, in order, and not after the
-// end; names are shared as the URL says.
+// The memory store: wake-ups and subscribers are called without holding a lock, in order, and not
+// after the end; names are shared as the URL says.
 #include "memory_harness.hpp"
 #include "support/manual_runtime.hpp"
 
@@ -80,7 +80,7 @@ TEST_F(memory_store_test, after_close_no_wake_up_comes_and_nothing_is_placed) {
   EXPECT_EQ(leave(*shared, two).error(), errc::cancelled);
   EXPECT_EQ(renew(*shared, {two}).error(), errc::cancelled);
   EXPECT_FALSE(shared->observe({}, [](const spi::store_event&) {}).has_value());
-  // Its waiter is passed over; one that is still there gets in.
+  // Its waiter is passed over; one that still exists gets in.
   EXPECT_TRUE(is_granted(attempt(*other, three, wakeup)));
 }
 
@@ -138,7 +138,7 @@ TEST_F(memory_store_test, a_try_that_is_turned_away_keeps_no_wake_up) {
   EXPECT_TRUE(watched.expired());
 }
 
-// It ended and came again in one step: the old end must not silence the new claim.
+// It ended and queued again in one step: the old end must not silence the new claim.
 TEST_F(memory_store_test, a_claim_that_comes_again_is_still_reached) {
   static_cast<void>(attempt(*store, one, wakeup));
   runtime->pause_for(10s);

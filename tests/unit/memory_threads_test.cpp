@@ -1,5 +1,5 @@
-// The memory store under threads: nobody is let in beside another, no wake-up is lost, and what has
-// ended is not called.
+// The memory store under threads: nobody is let in beside a holder, no wake-up is lost, and
+// destroyed objects are not called.
 #include "memory_harness.hpp"
 
 #include <holdfast/spi/reactor.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int threads = 8;
 
-// Blocks its thread until it is told something.
+// Blocks its thread until it is notified.
 class waking : public spi::wakeup {
  public:
   void notify(std::optional<spi::granted> grant) noexcept override {
@@ -30,7 +30,7 @@ class waking : public spi::wakeup {
   // True: granted; false: ask again.
   bool wait() {
     std::unique_lock lock(mutex_);
-    // Short, because a lone unfair waiter may be overtaken and is told again only then.
+    // Short, because a lone unfair waiter may be overtaken and is notified again only then.
     changed_.wait_for(lock, 20ms, [this] { return told_; });
     told_ = false;
     return granted_;
@@ -139,7 +139,7 @@ TEST_F(memory_threads, an_ended_subscription_is_not_called) {
         static_cast<void>(leave(*store, claim));
         continue;
       }
-      // Freed on purpose: a late call would be seen by the sanitizers.
+      // Freed on purpose: the sanitizers would catch a late call.
       auto seen = std::make_unique<std::atomic<int>>(0);
       auto watching = store->observe({}, [&count = *seen](const spi::store_event&) { ++count; });
       static_cast<void>(attempt(*store,

@@ -37,7 +37,7 @@ sample_labels of(const std::string& primitive, sample_labels more = {}) {
 }
 
 TEST_F(metrics_of_memory, nothing_is_said_of_what_is_not_known) {
-  // Broken: a dashboard shows an engine as up that nobody has asked.
+  // Broken: a dashboard shows an engine as up that was never contacted.
   EXPECT_EQ(numbers->prometheus_text(), "");
   const client shop = open();
   EXPECT_FALSE(read().value("holdfast_engine_up", {{"engine", "memory"}}));
@@ -206,14 +206,14 @@ TEST(metrics_of_engine, renewals_and_the_engines_reach) {
         tl::unexpected<error>(error{errc::unavailable, "connect: refused", true}));
     EXPECT_EQ(meters->unreached.load(), 1);
     EXPECT_EQ(meters->reached.load(), 0);
-    EXPECT_EQ(meters->round_trips.count(), 2U);  // what was never sent has none
+    EXPECT_EQ(meters->round_trips.count(), 2U);  // what was never sent has no round trip
     bench.ask("other", 0s);
     bench.store->answer_attempt(blocked_outside());
     EXPECT_EQ(meters->unreached.load(), 0);
     EXPECT_EQ(meters->reached.load(), 1);
     settings.meter.reset();
   }
-  EXPECT_EQ(meters->reached.load(), 0);  // nobody is left who knows
+  EXPECT_EQ(meters->reached.load(), 0);  // nobody is left that could tell
 }
 
 TEST(exposition, seconds_are_exact) {

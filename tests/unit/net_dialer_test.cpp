@@ -1,5 +1,5 @@
-// Connecting to one of several addresses: those that refuse or stay silent do not keep us from
-// those that answer.
+// Connecting to one of several addresses: those that refuse or stay silent do not delay those
+// that answer.
 #ifdef HOLDFAST_WITH_NET
 
 #include "net/connector.hpp"
@@ -26,7 +26,7 @@ using net::addresses;
 using net::dialer;
 using runtime::descriptor;
 
-// A socket that listens on a loopback port of its own, or only has the port.
+// A socket that listens on a loopback port of its own, or only reserves the port.
 class port_holder {
  public:
   explicit port_holder(bool listening) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -76,7 +76,7 @@ struct net_dialer : testing::Test {
 };
 
 TEST_F(net_dialer, one_that_refuses_is_followed_by_the_next) {
-  // Broken: a host with an old address among its new ones could not be reached.
+  // Broken: a host with an outdated address among its addresses could not be reached.
   const port_holder answering(true);
   auto made = dial({refusing.where(), refusing.where(), answering.where()}, 1h);
   ASSERT_TRUE(arrives(made));

@@ -1,4 +1,4 @@
-// Names into addresses: nobody waits longer than its deadline, whatever the system's resolver does.
+// Resolving names: no caller waits longer than its deadline, whatever the system's resolver does.
 #ifdef HOLDFAST_WITH_NET
 
 #include "net/resolver.hpp"
@@ -22,7 +22,7 @@ using net::address;
 using net::addresses;
 using net::resolver;
 
-// A name server that answers when it is let, each host with its own address.
+// A name server that answers when it is allowed to, each host with its own address.
 struct slow_names {
   std::atomic<bool> open{false};
   std::atomic<bool> failing{false};

@@ -1,4 +1,5 @@
-// The stream over a socket: bytes in order, whole, from any thread, and an end that is told once.
+// The stream over a socket: bytes in order, complete, from any thread, and an end that is reported
+// once.
 #ifdef HOLDFAST_WITH_NET
 
 #include "net/backoff.hpp"
@@ -111,7 +112,7 @@ TEST_F(net_stream, nothing_is_sent_before_it_is_flushed) {
 }
 
 TEST_F(net_stream, the_end_is_reported_once_and_after_what_was_received) {
-  // Broken: the last answer before a server's end would be lost, or the end never be known.
+  // Broken: the last answer before a server's end would be lost, or the end never noticed.
   ASSERT_EQ(::send(far.get(), "last", 4, MSG_NOSIGNAL), 4);
   far.close();
   ASSERT_TRUE(eventually([&] { return mine->ends == 1; }));

@@ -1,4 +1,4 @@
-// Limits of the std face, in any unit and by any clock.
+// Time limits of the std interface, in any unit and on any clock.
 #include <holdfast/detail/patience.hpp>
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(patience, is_rounded_up) {
-  // Broken: a wait of less than a nanosecond is a wait of none.
+  // Broken: a wait of less than a nanosecond is no wait at all.
   EXPECT_EQ(patience_for(3ms), 3ms);
   EXPECT_EQ(patience_for(std::chrono::duration<double, std::pico>(1.0)), 1ns);
   EXPECT_EQ(patience_for(std::chrono::duration<float>(0.5F)), 500ms);

@@ -38,7 +38,7 @@ class quorum_ballot : public testing::Test {
   void ask_all() {
     for (std::size_t i = 0; i < members; ++i) EXPECT_TRUE(vote.ask(i));
   }
-  // Answers of members 0, 1, ...; the orders of the last.
+  // Feeds the answers of members 0, 1, ...; returns the orders after the last one.
   ballot::orders answer(const std::vector<result<spi::outcome>>& answers) {
     ballot::orders last;
     for (std::size_t i = 0; i < answers.size(); ++i) last = vote.answered(i, answers[i]);
@@ -109,7 +109,7 @@ TEST_F(quorum_ballot, a_write_back_does_not_count_where_the_claim_holds_no_more)
 }
 
 TEST_F(quorum_ballot, an_unanswered_write_back_is_no_vote) {
-  // Broken: unknown taken for success.
+  // Broken: unknown is taken for success.
   ask_all();
   answer({yes(5), yes(9), yes(7), no(), no()});
   vote.raised(0, written(9));
@@ -154,7 +154,7 @@ TEST_F(quorum_ballot, a_server_that_is_listed_twice_is_refused) {
 }
 
 TEST_F(quorum_ballot, validity_is_that_of_the_shortest_counted_vote) {
-  // Broken: a holder believes longer than the member that ends first.
+  // Broken: a hold is valid for longer than at the member where it ends first.
   ask_all();
   const auto todo = answer({yes(7, 10s), yes(7, 4s), yes(7, 9s)});
   ASSERT_TRUE(grant_in(todo));
@@ -171,7 +171,7 @@ TEST_F(quorum_ballot, a_failed_round_leaves_every_member_that_has_it_or_may_have
 }
 
 TEST_F(quorum_ballot, it_fails_as_soon_as_no_majority_is_possible) {
-  // Broken: a held lock is reported busy only after the slowest member has spoken.
+  // Broken: a held lock is reported busy only after the slowest member has answered.
   ask_all();
   const auto todo = answer({no(), no(), no()});
   EXPECT_TRUE(todo.settle);
@@ -179,7 +179,7 @@ TEST_F(quorum_ballot, it_fails_as_soon_as_no_majority_is_possible) {
 }
 
 TEST_F(quorum_ballot, members_not_asked_yet_are_not_asked_after_the_end) {
-  // Broken: members that answer at once are given claims of a round that is over.
+  // Broken: members that answer at once get claims of a finished round.
   for (std::size_t i = 0; i < 3; ++i) {
     vote.ask(i);
     vote.answered(i, no());
@@ -188,7 +188,7 @@ TEST_F(quorum_ballot, members_not_asked_yet_are_not_asked_after_the_end) {
 }
 
 TEST_F(quorum_ballot, a_split_vote_is_contention_with_nothing_to_wait_for) {
-  // Broken: two that split the members wait for each other's full lease.
+  // Broken: two clients that split the members wait for each other's full lease.
   ask_all();
   const auto todo = answer({yes(7), yes(7), no(30s), no(30s), silence()});
   ASSERT_TRUE(todo.settle && *todo.settle);

@@ -1,4 +1,4 @@
-// A quorum of memory stores behind ways that fail, one thread, time moved by hand.
+// A quorum of memory stores behind unreliable connections, one thread, time moved by hand.
 #pragma once
 
 #include "stores/memory/memory_store.hpp"
@@ -37,7 +37,7 @@ class quorum_of_five : public testing::Test {
     for (std::size_t i = 0; i < member_count; ++i) hubs.push_back(std::make_shared<hub>());
   }
 
-  // What members still owe comes, or it would keep them forever.
+  // Delivers what members still owe, or it would keep them alive forever.
   ~quorum_of_five() override { runtime->run_for(10s); }
 
   client join(const std::vector<std::shared_ptr<hub>>& servers) {

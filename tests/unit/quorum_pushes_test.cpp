@@ -1,4 +1,5 @@
-// Members that say by themselves that they took a claim away: one proves nothing, many are believed.
+// Members that report by themselves that they took a claim away: one proves nothing, many are
+// trusted.
 #include "stores/quorum/ballot.hpp"
 #include "unit/quorum_harness.hpp"
 
@@ -49,7 +50,7 @@ class quorum_pushes : public quorum_of_five {
 };
 
 TEST_F(quorum_pushes, a_forced_release_is_notified_at_once) {
-  // Broken: two run for a third of the ttl although every member has told.
+  // Broken: two holders run for a third of the ttl although every member has reported it.
   hold(claim_of(1));
   take_away(spi::revocation::force);
   EXPECT_EQ(vote_listener->told(), 1);
@@ -58,7 +59,8 @@ TEST_F(quorum_pushes, a_forced_release_is_notified_at_once) {
 }
 
 TEST_F(quorum_pushes, a_safe_revocation_is_notified_at_once_and_admits_nobody) {
-  // Broken: the holder is not told before its lease ends; or it is left and the next one is granted.
+  // Broken: the holder is not notified before its lease ends; or it is withdrawn and the next one
+  // is granted.
   hold(claim_of(1));
   take_away(spi::revocation::safe);
   EXPECT_EQ(vote_listener->told(), 1);
@@ -99,7 +101,7 @@ TEST_F(quorum_pushes, a_minority_ends_nothing) {
 }
 
 TEST_F(quorum_pushes, a_majority_is_trusted_without_a_look) {
-  // Broken: a member that hangs lets the holder think that it holds.
+  // Broken: because a member hangs, the holder keeps considering itself valid.
   hold(claim_of(1));
   for (const auto& way : a.ways) way->set(trouble::silence);
   take_away_at(0);
@@ -175,7 +177,7 @@ TEST_F(quorum_pushes, what_is_left_of_a_grant_that_came_too_late_does_not_end_th
 }
 
 TEST(quorum_revocation_votes, a_majority_of_members_decides_and_never_one_of_several) {
-  // Broken: with two members one false word ends a lease.
+  // Broken: with two members one false report ends a lease.
   for (const auto& [members, needed] :
        {std::pair{1U, 1U}, {2U, 2U}, {3U, 2U}, {4U, 2U}, {5U, 3U}}) {
     revocation_votes heard(members);
@@ -186,7 +188,7 @@ TEST(quorum_revocation_votes, a_majority_of_members_decides_and_never_one_of_sev
 }
 
 TEST(quorum_revocation_votes, only_what_was_asked_later_refutes) {
-  // Broken: an answer on its way when the claim was taken away speaks against it.
+  // Broken: an answer in flight when the claim was taken away counts against it.
   revocation_votes heard(3);
   EXPECT_TRUE(heard.raise(1, time_point(5s)));
   EXPECT_FALSE(heard.raise(1, time_point(6s))) << "the same again";

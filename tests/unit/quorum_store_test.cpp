@@ -17,7 +17,7 @@ TEST_F(quorum_of_five, a_grant_holds_at_all_members_and_a_release_frees_them) {
 }
 
 TEST_F(quorum_of_five, two_dead_members_change_nothing) {
-  // Broken: the quorum does not stand what it is there for.
+  // Broken: the quorum does not tolerate the failures that it exists for.
   client a = join(hubs);
   client b = join(hubs);
   for (client* each : {&a, &b}) {
@@ -110,7 +110,7 @@ TEST_F(quorum_of_five, a_member_that_forgot_is_topped_up_by_renewals) {
 }
 
 TEST_F(quorum_of_five, a_lease_that_a_majority_forgot_is_lost_at_once) {
-  // Broken: its holder goes on until its ttl beside the next one.
+  // Broken: its holder continues until its ttl beside the next one.
   client a = join(hubs);
   const auto claim = claim_of(1);
   ASSERT_TRUE(granted(a, claim));
@@ -153,7 +153,7 @@ TEST_F(quorum_of_five, one_silent_member_costs_no_time) {
 }
 
 TEST_F(quorum_of_five, doctor_says_what_an_even_number_is_worth) {
-  // Broken: an operator pays for a fourth server that adds nothing.
+  // Broken: an operator runs a fourth server that adds nothing.
   hubs.pop_back();
   client a = join(hubs);
   std::vector<spi::check> seen;

@@ -1,4 +1,4 @@
-// The end of a reactor, on every kind of thread and in a forked child; and its threads' manners.
+// The end of a reactor, on every kind of thread and in a forked child; and how its threads behave.
 #include "reactor_harness.hpp"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 namespace holdfast::test {
 namespace {
 
-// Gives the reactor to a task, as its last owner, and waits until the task has ended it.
+// Gives the reactor to a task, as its last owner, and waits until the task has destroyed it.
 template <class Run>
 void end_inside_a_task(Run run) {
   auto reactor = std::make_shared<epoll_reactor>();

@@ -8,13 +8,13 @@
 namespace holdfast::test {
 namespace {
 
-// A peer that says back what it hears, and whether on_ready came before the answer did.
+// A peer that echoes what it receives, and whether on_ready was called before the answer arrived.
 struct reactor_expect : testing::Test {
   epoll_reactor reactor;
   socket_pair sockets;
   std::atomic<bool> done{false};
   std::atomic<int> awaited{0};
-  std::atomic<bool> fired{true};  // the timer that must not be slept over
+  std::atomic<bool> fired{true};  // the timer that must not be overslept
   std::atomic<int> overslept{0};
   spi::reactor::watch_id id = 0;
   std::jthread echo;
@@ -51,7 +51,7 @@ struct reactor_expect : testing::Test {
 };
 
 TEST_F(reactor_expect, a_lone_caller_sleeps_in_the_read_of_its_answer) {
-  // Broken: every answer would cost a system call more.
+  // Broken: every answer would cost one more system call.
   EXPECT_TRUE(spin_until([&] {
     round_trip();
     return awaited.load() > 100;
@@ -74,7 +74,7 @@ TEST_F(reactor_expect, every_now_and_then_all_descriptors_are_looked_at) {
 }
 
 TEST_F(reactor_expect, a_timer_that_is_due_soon_is_not_slept_over) {
-  // Broken: the loss of a lease would be told late.
+  // Broken: the loss of a lease would be reported late.
   EXPECT_TRUE(spin_until([&] {
     round_trip();
     return awaited.load() > 10;

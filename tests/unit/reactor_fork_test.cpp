@@ -1,4 +1,4 @@
-// After fork(): the child's reactor is inert, and the parent's does not feel it.
+// After fork(): the child's reactor is inert, and the parent's is unaffected.
 #include "reactor_harness.hpp"
 #include "runtime/fork_guard.hpp"
 #include "runtime/random.hpp"
@@ -83,8 +83,9 @@ TEST(random_source, parent_and_child_draw_different_numbers) {
   ::close(ends[1]);
 }
 
-// Broken: a program that forks would hang in the child's destructors, or the child would take the
-// parent's sockets out of the epoll instance that both share, and the parent would go deaf.
+// Broken: a program that forks would hang in the child's destructors, or the child would remove the
+// parent's sockets from the epoll instance that both share, and the parent would receive nothing
+// more.
 TEST(reactor_fork, the_child_is_inert_and_the_parent_goes_on) {
   std::optional<epoll_reactor> reactor(std::in_place);
   const socket_pair sockets;

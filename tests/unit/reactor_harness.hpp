@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using runtime::epoll_reactor;
 using runtime::event_loop;
 
-// Far beyond what anything here takes, also on a loaded machine with sanitizers.
+// Far longer than anything here takes, even on a loaded machine with sanitizers.
 inline constexpr auto generous = 60s;
 
 // As eventually(), without a pause between two looks: for a condition that does the work itself.
@@ -55,7 +55,7 @@ struct socket_pair {
     near = runtime::descriptor(ends[0]);
     far = runtime::descriptor(ends[1]);
   }
-  // What the other end says becomes readable at the near one.
+  // What the other end sends becomes readable at the near one.
   void say(char letter) const { check(::send(far.get(), &letter, 1, MSG_NOSIGNAL)); }
   void answer(char letter) const { check(::send(near.get(), &letter, 1, MSG_NOSIGNAL)); }
   // '\0': nothing to read.

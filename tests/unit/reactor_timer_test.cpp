@@ -18,7 +18,7 @@ TEST(reactor_timer, timers_fire_in_the_order_of_their_times) {
   std::atomic<bool> done{false};
   std::string said;
   const time_point start = reactor.now();
-  // In one task: none of them can fire before all are there.
+  // In one task: none of them can fire before all are set.
   reactor.post([&] {
     reactor.at(start + 15ms, [&] {
       said += 'd';
@@ -61,8 +61,8 @@ TEST(reactor_timer, a_timer_fires_on_the_callers_thread_while_it_drives) {
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
-// Broken: a timer added in the moment between two callers, when nobody leads, would be late by the
-// engine's next look or forever.
+// Broken: a timer added between two callers, when nobody leads, would be late until the engine's
+// next look, or forever.
 TEST(reactor_timer, a_timer_fires_shortly_after_callers_have_driven) {
   epoll_reactor reactor;
   for (int round = 0; round < 50; ++round) {
@@ -77,7 +77,7 @@ TEST(reactor_timer, a_timer_fires_shortly_after_callers_have_driven) {
 }
 
 // Broken: a timer for which a caller had set the alarm, and which goes off when that caller has just
-// left, would be seen by the engine and not run: it would spin, with the loop's lock in its hand.
+// left, would be seen by the engine and not run: it would spin while holding the loop's lock.
 TEST(reactor_timer, a_timer_whose_alarm_nobody_heard_fires) {
   epoll_reactor reactor;
   for (int round = 0; round < 200; ++round) {
@@ -114,8 +114,8 @@ TEST(reactor_timer, a_cancelled_timer_does_not_fire) {
   reactor.cancel(0);
 }
 
-// Broken: a timer that cancels another of the same moment (an answer and its deadline) would see it
-// fire all the same.
+// Broken: a timer that cancels another one due at the same moment (an answer and its deadline)
+// would not stop it from firing.
 TEST(reactor_timer, a_timer_cancels_another_that_is_due_at_the_same_time) {
   epoll_reactor reactor;
   std::atomic<bool> done{false};
@@ -162,7 +162,7 @@ TEST(reactor_timer, a_hundred_thousand_timers_all_fire_or_are_cancelled) {
   EXPECT_EQ(fired.load(), count / 2);
 }
 
-// Broken: work handed over while all sleep would lie there until something else happens.
+// Broken: work posted while all sleep would wait until something else happens.
 TEST(reactor_post, a_posted_task_runs_whichever_thread_leads) {
   epoll_reactor reactor;
   for (int round = 0; round < 200; ++round) {
@@ -204,7 +204,7 @@ TEST(reactor_post, a_task_that_posts_itself_does_not_keep_out_timers_and_descrip
 TEST(reactor_post, tasks_run_and_end_outside_its_locks) {
   auto reactor = std::make_shared<epoll_reactor>();
   std::atomic<bool> done{false};
-  // A task whose captures use the reactor when they end.
+  // A task whose captures use the reactor when they are destroyed.
   const auto task = [used = reactor.get()] {
     std::shared_ptr<void> at_end(nullptr, [used](void*) {
       used->cancel(used->at(used->now() + 1h, [] {}));

@@ -1,4 +1,4 @@
-// Leader and followers: waiting, waking, passing the lead on.
+// Leader and followers: waiting, waking, passing on leadership.
 #include "reactor_harness.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::thread::id leading_thread(epoll_reactor& reactor) {
   return arrives(where) ? where.get() : std::thread::id();
 }
 
-// Broken: an answer that came before the caller slept would leave it asleep forever.
+// Broken: if an answer came before the caller slept, the caller would sleep forever.
 TEST(reactor_wait, a_flag_that_is_set_already_is_not_waited_for) {
   epoll_reactor reactor;
   std::atomic<bool> done{true};
@@ -79,7 +79,7 @@ TEST(reactor_wait, all_waiters_for_one_flag_are_woken) {
   }
 }
 
-// Broken: of those whose answers came with one message some would sleep on.
+// Broken: of the callers whose answers came in one message, some would stay asleep.
 TEST(reactor_wait, all_waiters_that_one_task_wakes_get_up) {
   epoll_reactor reactor;
   for (int round = 0; round < 10; ++round) {
@@ -94,8 +94,8 @@ TEST(reactor_wait, all_waiters_that_one_task_wakes_get_up) {
   }
 }
 
-// Broken: when the leader leaves nobody would drive the loop, or two at once, or the engine's thread
-// with a hop for everybody.
+// Broken: when the leader leaves, nobody would drive the loop, or two at once, or the engine's
+// thread, which costs everybody a hop.
 TEST(reactor_wait, the_lead_goes_from_waiter_to_waiter_and_at_last_to_the_engine) {
   epoll_reactor reactor;
   std::vector<std::unique_ptr<waiting_thread>> threads;
@@ -111,8 +111,8 @@ TEST(reactor_wait, the_lead_goes_from_waiter_to_waiter_and_at_last_to_the_engine
   EXPECT_TRUE(eventually([&] { return engine_leads(reactor); }));
 }
 
-// Broken: a caller that comes while the engine's thread is at work would be served by that with a hop,
-// for as long as it waits.
+// Broken: a caller that arrives while the engine's thread is at work would be served by that
+// thread, with a hop, for as long as it waits.
 TEST(reactor_wait, the_engine_hands_the_lead_to_a_caller_that_came_while_it_worked) {
   epoll_reactor reactor;
   std::promise<void> entered;
@@ -136,7 +136,7 @@ TEST(reactor_wait, the_engine_leads_again_after_a_caller_that_led_for_long) {
   {
     const waiting_thread caller(reactor);
     ASSERT_TRUE(eventually([&] { return caller_leads(reactor); }));
-    // Until the engine's thread has stopped to look, and relies on being told.
+    // Until the engine's thread has stopped polling, and relies on being notified.
     ASSERT_TRUE(eventually([&] {
       const std::uint64_t before = reactor.loop().wakeups();
       std::this_thread::sleep_for(10ms);
@@ -226,10 +226,10 @@ TEST(reactor_wait, a_lone_caller_reads_its_answers_itself) {
   reactor.unwatch(id);
 }
 
-// Broken: an idle process would use the processor, and keep a laptop's awake.
+// Broken: an idle process would use the processor, and keep a laptop awake.
 TEST(reactor_wait, nothing_wakes_up_while_nothing_happens) {
   epoll_reactor reactor;
-  // The engine looks once more after a change, on a loaded machine late: in the end there is silence.
+  // The engine looks once more after a change, late on a loaded machine: in the end it is quiet.
   const auto quiet = [&](auto state) {
     ASSERT_TRUE(eventually(state));
     EXPECT_TRUE(eventually([&] {

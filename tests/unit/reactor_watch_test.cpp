@@ -9,13 +9,13 @@
 namespace holdfast::test {
 namespace {
 
-// What the first call of a watch is told.
+// What the first call of a watch reports.
 spi::readiness first_report(epoll_reactor& reactor, int fd, bool readable, bool writable) {
   std::atomic<bool> done{false};
   spi::readiness seen;
   std::promise<spi::reactor::watch_id> made;
   auto id = made.get_future();
-  // Asked for by a change, so that both ways of asking are met.
+  // Requested by a change, so that both ways of requesting are covered.
   const auto watch = reactor.watch(fd, false, false, [&](spi::readiness readiness) {
     seen = readiness;
     reactor.unwatch(id.get());
@@ -67,7 +67,7 @@ TEST(reactor_watch, the_engines_thread_dispatches_while_nobody_drives) {
   }
 }
 
-// Broken: a connection would be freed under the feet of its own callback.
+// Broken: a connection would be freed during its own callback.
 TEST(reactor_watch, unwatch_waits_for_a_callback_that_runs) {
   epoll_reactor reactor;
   const socket_pair sockets;
@@ -139,7 +139,7 @@ TEST(reactor_watch, a_reported_event_of_an_ended_watch_does_not_reach_its_succes
   int turns = 0;
   std::vector<spi::reactor::watch_id> ids(2);
   socket_pair fresh;
-  // Both are ready in one report; whichever is told first ends the other and reuses its number.
+  // Both are ready in one report; whichever is called first ends the other and reuses its number.
   const auto on_ready = [&](std::size_t other, runtime::descriptor& its) {
     if (++turns > 1) return;
     reactor.unwatch(ids[other]);

@@ -1,4 +1,4 @@
-// Which commands go as one, and which answer is whose.
+// Which commands are sent as one, and which answer belongs to which.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "stores/redis/client/batch.hpp"
@@ -74,7 +74,7 @@ TEST_F(redis_batches, one_alone_stays_what_it_is) {
 }
 
 TEST_F(redis_batches, what_cannot_go_with_others_ends_a_batch) {
-  // Broken: commands would overtake each other, or be asked with an argument too few.
+  // Broken: commands would overtake each other, or be sent with an argument too few.
   hold(2);
   hold(other, "k", {"x"});
   hold(2);
@@ -109,7 +109,7 @@ TEST_F(redis_batches, each_gets_its_own_answer) {
 }
 
 TEST_F(redis_batches, without_memory_each_goes_alone) {
-  // Broken: releases could not go through because of the attempts that came with them.
+  // Broken: releases could fail because of the attempts that were sent with them.
   hold(2);
   const pending_ptr whole = take_batch(held, batch_size(held));
   reply answer = of(reply::type::error);
@@ -126,7 +126,7 @@ TEST_F(redis_batches, an_error_is_everybodys) {
 }
 
 TEST_F(redis_batches, an_answer_of_another_size_is_nobodys) {
-  // Broken: somebody would take another's answer for its own, or wait forever.
+  // Broken: a caller would take another's answer for its own, or wait forever.
   hold(3);
   const pending_ptr whole = take_batch(held, batch_size(held));
   reply answer = of(reply::type::array);

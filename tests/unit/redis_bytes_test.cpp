@@ -1,4 +1,5 @@
-// The fields of a request, or of an answer: big-endian, one behind the other, whatever room was expected.
+// The fields of a request, or of an answer: big-endian, one after another, however much room was
+// reserved.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "stores/redis/client/reply.hpp"

@@ -53,7 +53,7 @@ server_options plain() {
   return options;
 }
 
-// Gives the replies in turn; the last step's outcome.
+// Feeds the replies in turn; returns the last step's outcome.
 result<greeting::step> run(greeting& talk, const std::vector<reply>& replies) {
   result<greeting::step> step = greeting::step::more;
   for (const reply& one : replies) {
@@ -121,7 +121,7 @@ TEST(redis_greeting, old_servers_are_refused_with_both_versions) {
 }
 
 TEST(redis_greeting, a_replica_is_worth_another_try_where_a_master_is_wanted) {
-  // Broken: during a failover clients would give up for good, or write to a replica.
+  // Broken: during a failover clients would give up permanently, or write to a replica.
   auto options = plain();
   greeting talk(options);
   const auto step = run(talk, {role("slave"), info("7.0.0")});
@@ -153,7 +153,7 @@ TEST(redis_greeting, what_is_not_allowed_is_asked_in_another_way) {
 }
 
 TEST(redis_greeting, a_passing_trouble_is_worth_another_try) {
-  // Broken (H36, H40): a server that loads its data or is full would be given up for good.
+  // Broken (H36, H40): a server that is loading its data or is full would be given up permanently.
   const auto options = with_user();
   for (const char* words :
        {"ERR max number of clients reached", "BUSY Redis is busy", "LOADING Redis is loading"}) {

@@ -1,4 +1,4 @@
-// Where names are in Redis, and what is known of the server's clock.
+// Where names are in Redis, and what is known about the server's clock.
 #include "stores/redis/layout.hpp"
 #include "stores/redis/wire.hpp"
 
@@ -45,7 +45,7 @@ TEST(redis_layout, a_lane_never_changes) {
 }
 
 TEST(redis_layout, names_spread_over_all_partitions) {
-  // Broken: one node of a cluster would carry all, and renewals not be batched.
+  // Broken: one node of a cluster would carry everything, or renewals would not be batched.
   std::array<int, partition_count> count{};
   for (int i = 0; i < 25'600; ++i) ++count[partition_of({"shop", "item/" + std::to_string(i)})];
   for (const int each : count) {

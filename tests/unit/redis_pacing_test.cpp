@@ -60,7 +60,7 @@ TEST_F(redis_pacing, few_never_wait) {
 }
 
 TEST_F(redis_pacing, nobody_waits_for_a_server_far_away) {
-  // Broken: a command would take two ways through the network instead of one.
+  // Broken: a command would take two network round trips instead of one.
   meet_server(301us);
   write(3, 400us);
   write(3, 400us);

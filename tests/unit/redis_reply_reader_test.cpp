@@ -95,7 +95,7 @@ class generator {
   std::mt19937_64 source_;
 };
 
-// A number that comes whole goes past the parser; byte by byte, none does.
+// A number that arrives complete bypasses the parser; byte by byte, none does.
 TEST(redis_reply_reader, reads_a_number_alike_whether_it_comes_whole_or_not) {
   for (const std::string line :
        {":0", ":1", ":10", ":-1", ":-0", ":+5", ":007", ":123456789012345678",
@@ -151,7 +151,7 @@ TEST(redis_reply_reader, cuts_make_no_difference) {
 }
 
 TEST(redis_reply_reader, cuts_make_no_difference_to_damaged_bytes_either) {
-  // Broken: whether nonsense is found out, and what was read before it, would depend on luck.
+  // Broken: whether nonsense is detected, and what was read before it, would depend on luck.
   for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
     generator make(seed);
     std::string bytes = encode(make.any()) + encode(make.any()) + encode(make.any());

@@ -28,7 +28,8 @@ reply saying(std::string text) {
 }
 
 TEST(redis_server_error, each_has_its_meaning) {
-  // Broken (H20): a passing trouble would end a renewal, or a lasting one be tried forever.
+  // Broken (H20): a temporary problem would end a renewal, or a permanent one would be retried
+  // forever.
   const std::vector<std::pair<const char*, trouble>> known{
       {"LOADING Redis is loading the dataset in memory", trouble::passing},
       {"BUSY Redis is busy running a script.", trouble::passing},
@@ -78,7 +79,7 @@ TEST(redis_server_error, codes_follow_from_the_meaning) {
 }
 
 TEST(redis_server_error, arguments_that_the_server_repeats_are_cut_off) {
-  // Broken (S1, S9): passwords and claim ids, which unlock, would stand in logs.
+  // Broken (S1, S9): passwords and claim ids, which unlock, would appear in logs.
   const auto told = to_error(
       saying("ERR unknown command 'EVALSHA', with args beginning with: 'abc' '1' 'secret'"),
       "EVALSHA", "redis h:1");

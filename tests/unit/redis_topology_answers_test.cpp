@@ -1,4 +1,4 @@
-// What sentinels and nodes of a cluster say of who is where, read from their replies.
+// What sentinels and cluster nodes say about each server's place, read from their replies.
 #include "stores/redis/topology/cluster_topology.hpp"
 #include "stores/redis/topology/sentinel_topology.hpp"
 
@@ -45,7 +45,7 @@ TEST(sentinel_answer, has_the_address_and_the_epoch) {
 }
 
 TEST(sentinel_answer, an_unknown_name_is_distinguished_from_trouble) {
-  // Broken: a slip in the URL looks like an outage, or an outage like a slip.
+  // Broken: a typing error in the URL looks like an outage, or the reverse.
   EXPECT_EQ(read_sentinel(list({reply{}, refusal("ERR No such master with that name")})).what,
             sentinel_answer::kind::no_such_name);
   EXPECT_EQ(read_sentinel(list({refusal("NOAUTH"), refusal("NOAUTH")})).what,
@@ -56,7 +56,7 @@ TEST(sentinel_answer, an_unknown_name_is_distinguished_from_trouble) {
 }
 
 TEST(sentinel_answer, an_announcement_is_of_one_master) {
-  // Broken: the failover of another master, whose name begins alike, counts as ours.
+  // Broken: the failover of another master, whose name has the same beginning, counts as ours.
   EXPECT_TRUE(switches("stock 127.0.0.1 1 127.0.0.1 2", "stock"));
   EXPECT_FALSE(switches("stock2 127.0.0.1 1 127.0.0.1 2", "stock"));
   EXPECT_FALSE(switches("stock", "stock"));

@@ -18,7 +18,7 @@ TEST(renewal_pace, slow_calls_become_smaller_but_never_tiny) {
 }
 
 TEST(renewal_pace, fast_calls_become_larger) {
-  // Broken: each handful of renewals pays for a transaction of its own.
+  // Broken: each handful of renewals costs a transaction of its own.
   sql::renewal_pace pace;
   pace.took(100ms, 64, 1s);
   EXPECT_EQ(pace.per_call(), 128U);

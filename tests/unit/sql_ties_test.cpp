@@ -1,4 +1,5 @@
-// Holds that are bound to a connection: grants and losses in the right order, none from a former life.
+// Holds that are bound to a connection: grants and losses in the right order, none from an earlier
+// connection.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "stores/sql/bound_claims.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a holder hears, in order.
+// What a holder is notified of, in order.
 class listener final : public spi::wakeup {
  public:
   explicit listener(std::vector<std::string>& heard) : heard_(heard) {}
@@ -52,7 +53,7 @@ class sql_ties : public testing::Test {
 };
 
 TEST_F(sql_ties, the_end_of_the_connection_is_reported_to_all_that_it_carried) {
-  // Broken: a holder believes in a lock that its connection took along.
+  // Broken: a hold stays valid although its lock ended with its connection.
   bound_claims_.begin(7);
   ASSERT_TRUE(tie(7, claim_number(1)));
   ASSERT_TRUE(tie(7, claim_number(2)));
@@ -65,7 +66,7 @@ TEST_F(sql_ties, the_end_of_the_connection_is_reported_to_all_that_it_carried) {
 }
 
 TEST_F(sql_ties, an_answer_of_a_former_life_is_no_grant) {
-  // Broken: an answer that is read late is believed although its session is gone.
+  // Broken: an answer that is read late is trusted although its session is gone.
   bound_claims_.begin(7);
   bound_claims_.end({errc::unavailable, "cut"});
   EXPECT_FALSE(tie(7, claim_number(1)));
@@ -77,7 +78,7 @@ TEST_F(sql_ties, an_answer_of_a_former_life_is_no_grant) {
 }
 
 TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_reported_after_it) {
-  // Broken: the loss overtakes the grant, and the grant is believed for a ttl.
+  // Broken: the loss overtakes the grant, and the grant is valid for a ttl.
   bound_claims_.begin(7);
   ASSERT_TRUE(bound_claims_.tie(7, claim_number(1), std::make_shared<listener>(heard_), [&] {
     bound_claims_.end({errc::unavailable, "cut"});

@@ -26,7 +26,7 @@ TEST(timer_heap, gives_the_earliest_first_and_equals_in_the_order_of_their_comin
   EXPECT_EQ(said, "abcde");
 }
 
-// Broken: cancelling what has fired would cancel a stranger that got the same place.
+// Broken: cancelling a timer that has fired would cancel another one in the same slot.
 TEST(timer_heap, an_old_id_does_not_cancel_the_next_user_of_its_slot) {
   timer_heap heap;
   const auto old = heap.add(at(1), [] {});

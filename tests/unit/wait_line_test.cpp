@@ -16,7 +16,7 @@ using runtime::wait_line;
 using runtime::waiter;
 using runtime::wake_party;
 
-// A thread in the line that sleeps until it is called.
+// A thread in the wait line that sleeps until it is called.
 struct sleeper {
   explicit sleeper(wait_line& line)
       : place(&line.enter(flag)), thread([this] {
@@ -36,7 +36,7 @@ std::vector<std::unique_ptr<sleeper>> sleepers(wait_line& line) {
   return all;
 }
 
-// Broken: an answer would leave its thread asleep, or get up others that have none.
+// Broken: an answer would leave its thread asleep, or wake others without one.
 TEST(wait_line, a_party_gets_up_and_nobody_else) {
   wait_line line;
   wake_party party;
@@ -60,7 +60,7 @@ TEST(wait_line, a_party_is_empty_when_it_is_up) {
   const auto all = sleepers(line);
   for (std::size_t i = 0; i < all.size(); ++i) {
     party.add(all[i]->place->call());
-    party.add(all[i]->place->call());  // twice is once
+    party.add(all[i]->place->call());  // adding twice counts once
     if (i % 7 == 0) party.wake();
   }
   party.wake();

@@ -6,7 +6,7 @@
 namespace holdfast::test {
 namespace {
 
-// Passes the local queue, so that every question is a claim of its own.
+// Bypasses the local queue, so that every request is a claim of its own.
 core::request shared_request(const std::string& name, duration ttl = 30s) {
   auto request = request_for(name);
   request.mode = spi::mode::shared;
@@ -86,7 +86,7 @@ TEST_F(watchdog, a_short_lease_does_not_wait_for_the_answer_of_a_long_one) {
 }
 
 TEST_F(watchdog, an_offer_is_taken_up_with_a_third_of_the_offer_as_deadline) {
-  // Broken: one lost packet costs every pushed grant, for its deadline is longer than the offer.
+  // Broken: one lost packet costs every pushed grant, since its deadline is longer than the offer.
   const auto asked = bench.ask();
   bench.store->answer_attempt(blocked_in_line(0s));
   bench.store->wakeup_of("a").notify(offer(5, 0s));
@@ -165,7 +165,7 @@ TEST_F(watchdog, a_claim_released_after_it_was_collected_is_not_sent) {
 }
 
 TEST_F(watchdog, waiters_keep_their_place_by_the_same_batch) {
-  // Broken: each waiter of a process pays a request per second.
+  // Broken: each waiter of a process costs a request per second.
   std::vector<question_ptr> all;
   for (int i = 0; i < 10; ++i) {
     all.push_back(bench.ask(shared_request("stock" + std::to_string(i))));
@@ -177,8 +177,8 @@ TEST_F(watchdog, waiters_keep_their_place_by_the_same_batch) {
 }
 
 TEST_F(watchdog, a_claim_is_looked_after_before_it_is_asked_for) {
-  // Broken: a renewal that the acquire's answer registers comes after unlock's cancel and stays for
-  // ever (redisson#7272).
+  // Broken: a renewal that the acquire's answer registers comes after unlock's cancel and stays
+  // forever (redisson#7272).
   bench.ask();
   EXPECT_EQ(bench.store->attempts.size(), 1U);
   EXPECT_EQ(bench.engine->live_claims(), 1U);  // and nothing was answered yet
@@ -217,7 +217,7 @@ TEST_F(watchdog, slow_callbacks_delay_neither_renewal_nor_loss) {
     }
   }
   EXPECT_TRUE(renewed_lease->granted->valid());
-  EXPECT_FALSE(lost_lease->granted->valid());  // by the clock, though nobody could be told
+  EXPECT_FALSE(lost_lease->granted->valid());  // by the clock, although nobody could be notified
   EXPECT_FALSE(lost.stop_requested());
   bench.runtime->hold_notifications(false);
   bench.runtime->run_ready();

@@ -1,4 +1,4 @@
-// What `doctor` makes of the words that ZooKeeper's servers say of themselves.
+// How `doctor` interprets what ZooKeeper's servers report about themselves.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "stores/zookeeper/doctor.hpp"
 
@@ -52,7 +52,7 @@ TEST(zookeeper_health, a_lost_majority_is_a_finding_and_not_a_missing_permission
 }
 
 TEST(zookeeper_health, servers_that_may_not_answer_are_not_called_healthy) {
-  // Broken: "a leader is there" is made up where nobody said so.
+  // Broken: "a leader is there" is reported although nobody said so.
   const verdict found = judge({refused, refused, refused});
   EXPECT_EQ(found.words.state, status::warn);
   EXPECT_THAT(found.words.remedy, testing::HasSubstr("whitelist"));

@@ -1,4 +1,4 @@
-// The line before a lock on ZooKeeper: names of nodes, their order, and who waits for whom.
+// The queue of a lock on ZooKeeper: names of nodes, their order, and who waits for whom.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "stores/payload.hpp"
 #include "stores/zookeeper/line.hpp"
@@ -59,7 +59,7 @@ TEST(zookeeper_line, a_downgraded_reader_has_the_place_of_its_writer) {
 }
 
 TEST(zookeeper_line, the_counter_may_pass_its_end) {
-  // Broken: after 2^31 claims the next one stands before the holder: two holders.
+  // Broken: after 2^31 claims the next one sorts before the holder: two holders.
   const line order(
       {node("lock--2147483648", 'b'), node("lock-2147483647", 'a'), node("lock--2147483647", 'c')});
   ASSERT_EQ(order.nodes().size(), 3U);
@@ -89,7 +89,7 @@ TEST(zookeeper_line, a_claim_is_found_by_its_id) {
 }
 
 TEST(zookeeper_line, nodes_of_kazoo_have_their_place) {
-  // Broken: what Python holds is free for us.
+  // Broken: what Python holds looks free to us.
   const std::string python = "00112233445566778899aabbccddeeff";
   const line order({python + "__lock__0000000002", node("lock-0000000003"),
                     python + "__rlock__0000000001", python + "__rlock__0000000004",
@@ -170,7 +170,7 @@ TEST(zookeeper_names, a_permit_says_of_how_many) {
   EXPECT_EQ(terms->max, 5U);
   EXPECT_EQ(stores::payload_in(data), "host:1:job");
   EXPECT_EQ(stores::payload_in("\x1b[31m\xff\xc3\xa4\x7f"), "?[31m?\xc3\xa4?");
-  // Half of a pair, and a control character written too long: no UTF-8 either.
+  // A lone surrogate, and an overlong control character: not UTF-8 either.
   EXPECT_EQ(stores::payload_in("\xed\xbb\xa0 \xe0\x82\x9b"), "??? ???");
   EXPECT_EQ(stores::permits_in("127.0.0.1"), std::nullopt);
   EXPECT_EQ(stores::permits_in("x\nholdfast/1 permits=a max=2"), std::nullopt);

@@ -13,7 +13,7 @@
 namespace holdfast::zookeeper {
 namespace {
 
-// The lists that were sent, in order, and what goes on when one is answered.
+// The lists that were sent, in order, and what continues when one is answered.
 struct server {
   struct sent {
     server& at;
@@ -70,7 +70,7 @@ TEST(zookeeper_listings, one_alone_sends_its_own) {
 }
 
 TEST(zookeeper_listings, callers_that_come_during_a_list_share_the_next_one) {
-  // Broken: one takes part in a list that was sent before its node was made.
+  // Broken: a flow shares a list that was sent before its node was created.
   listings all;
   server from;
   tally seen;

@@ -1,4 +1,4 @@
-// What proves a ZooKeeper session, and the bytes of its wire.
+// What proves a ZooKeeper session, and its wire format.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "stores/zookeeper/protocol.hpp"
 #include "stores/zookeeper/session.hpp"
@@ -24,7 +24,7 @@ TEST(zookeeper_proof, a_connection_proves_the_session_from_its_greeting) {
 }
 
 TEST(zookeeper_proof, reads_prove_nothing_however_many) {
-  // Broken: a follower that has lost its leader answers, and the holder believes for seconds.
+  // Broken: a follower that has lost its leader answers, and the hold stays valid for seconds.
   session_proof proof;
   proof.begin(at(0ms), at(10ms), 1200ms);
   for (int i = 1; i < 100; ++i) proof.answered(at(i * 100ms), at(i * 100ms + 5ms), false);
@@ -32,7 +32,8 @@ TEST(zookeeper_proof, reads_prove_nothing_however_many) {
 }
 
 TEST(zookeeper_proof, a_write_proves_what_was_answered_long_before_it) {
-  // Broken: dated by the newest write, which the leader may not have heard through a follower yet.
+  // Broken: dated by the newest write, which may not have reached the leader through a follower
+  // yet.
   session_proof proof;
   proof.begin(at(0ms), at(10ms), 1200ms);
   proof.answered(at(1000ms), at(1010ms), true);
@@ -53,8 +54,8 @@ TEST(zookeeper_proof, a_request_that_was_stuck_counts_from_its_answer) {
 }
 
 TEST(zookeeper_proof, a_session_that_was_found_again_is_proven_by_a_write) {
-  // Broken: a leader that nobody follows any more knows the session, and its client believes for as
-  // long as it connects again and again (H85).
+  // Broken: a leader without followers knows the session, and its client's hold stays valid for as
+  // long as it keeps reconnecting (H85).
   session_proof proof;
   proof.begin(at(0ms), at(10ms), 1200ms);
   proof.go_on(at(4000ms), at(4010ms), 1200ms);
@@ -77,7 +78,7 @@ TEST(zookeeper_proof, an_old_proof_is_never_taken_back_but_by_another_session) {
 }
 
 TEST(zookeeper_wire, what_is_written_is_read) {
-  // Broken: numbers with the wrong end first.
+  // Broken: numbers in the wrong byte order.
   std::string bytes;
   jute_writer(bytes).number(-2).wide(1LL << 40U).flag(true).text("ab");
   EXPECT_EQ(bytes.size(), 4U + 8U + 1U + 6U);
@@ -117,7 +118,7 @@ TEST(zookeeper_wire, a_multi_that_failed_says_by_which_part) {
 }
 
 TEST(zookeeper_wire, a_watch_fires_once_and_only_for_its_kind) {
-  // Broken: a waiter is not woken, or all are.
+  // Broken: a waiter is not woken, or all of them are.
   watch_table table;
   std::vector<fired> out;
   const auto node = std::make_shared<watcher>([](const watch_event&) {});
