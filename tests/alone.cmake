@@ -1,3 +1,3 @@
-# Read by ctest, behind the discovered tests: those that fill the machine by themselves. Beside others each
-# would be the load under which the other one fails.
+# Read by ctest, behind the discovered tests: those that use the whole machine. Run together, each would be
+# the load under which the other fails.
 set_tests_properties("cli.run.two_hundred_at_once_count_exactly" PROPERTIES RUN_SERIAL ON)

@@ -1,4 +1,4 @@
-# The C++ in README.md and docs/ is compiled as it stands; what the pages name is looked for.
+# The C++ in README.md and docs/ is compiled unchanged; what the pages name must exist.
 set(code_pages README.md docs/tutorial.md docs/stores/embedded.md docs/stores/redis.md docs/stores/zookeeper.md
   docs/stores/postgresql.md docs/stores/mariadb.md docs/cpp.md)
 list(TRANSFORM code_pages PREPEND "${PROJECT_SOURCE_DIR}/")

@@ -47,7 +47,7 @@ class Compare(unittest.TestCase):
             return subprocess.run([ROOT / "bench/compare", *names], capture_output=True, text=True)
 
     def test_what_became_slower_is_told_and_fails(self):
-        # Broken: a regression that nobody sees.
+        # Broken: an unnoticed regression.
         done = self.compared(result(1000, [990, 1010], 50), result(800, [780, 820], 50))
         self.assertEqual(done.returncode, 1)
         self.assertIn("WORSE", done.stdout)
@@ -333,7 +333,7 @@ class Fetching(unittest.TestCase):
                 (tools / name).chmod(0o755)
             (tools / "scripts").mkdir()
             script = tools / "scripts/install-packages"
-            # Nothing outside of the folder is to be touched.
+            # Nothing outside the folder may be touched.
             script.write_text((ROOT / "scripts/install-packages").read_text()
                               .replace("/usr/sbin/policy-rc.d", f"{tools}/policy").replace("/lib/systemd/system /etc/init.d", str(tools)))
             script.chmod(0o755)

@@ -65,7 +65,7 @@ static void a_cancelled_call_answers_cancelled(void) {
 
 enum { CALLS = 1000 };
 
-/* A thousand waiters of one lock, one descriptor, no thread: each gets the lock in its turn. */
+/* A thousand waiters for one lock, one descriptor, no thread: each gets the lock in its turn. */
 static void one_queue_serves_a_thousand_calls(void) {
   hf_error error = {.size = sizeof error};
   hf_client* client = open_client("memory:");
@@ -112,7 +112,7 @@ static void a_freed_call_does_not_come_out_of_the_queue(void) {
   ANSWERS(HF_OK, hf_acquire_start(lock, HF_FOREVER, NULL, queue, 1, &call, &error));
   wait_for_fd(hf_queue_fd(queue));
   hf_call_free(call);
-  hf_lease* lease = take(lock); /* its grant was given back at once */
+  hf_lease* lease = take(lock); /* its grant was released at once */
   uint64_t tag = 0;
   size_t count = 0;
   ANSWERS(HF_PENDING, hf_queue_next(queue, &tag, 1, &count, &error));
@@ -199,7 +199,7 @@ static void a_recursive_call_enters_again_at_once(void) {
     hf_call_free(calls[each]);
   }
   CHECK(hf_lease_fence(leases[0]) == hf_lease_fence(leases[1]));
-  /* An entry that nobody takes is left again. */
+  /* An entry that nobody takes is withdrawn. */
   ANSWERS(HF_OK, hf_acquire_start(lock, HF_FOREVER, &mine, NULL, 0, &calls[0], &error));
   hf_call_free(calls[0]);
   hf_lease_free(leases[0]);

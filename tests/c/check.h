@@ -55,7 +55,7 @@ static inline hf_lock* new_mutex(const hf_client* client, const char* name) {
   return lock;
 }
 
-/* Waiters of a fair one are all at the engine, where they can be seen; others wait in this process. */
+/* Waiters of a fair lock are all at the engine, where they can be seen; others wait in this process. */
 static inline hf_lock* new_fair_mutex(const hf_client* client, const char* name) {
   hf_error error = {.size = sizeof error};
   hf_lock_options fair = {.size = sizeof fair, .fair = 1};

@@ -103,7 +103,7 @@ static void structures_of_other_versions_fit(void) {
   newer.later = 1;
   ANSWERS(HF_INVALID, hf_mutex_new(client, "a", 1, &newer.known, &lock, (hf_error*)(void*)&shorter));
   CHECK(shorter.code == HF_INVALID);
-  CHECK(strcmp(shorter.message, "invalid") == 0); /* what fits, and a zero */
+  CHECK(strcmp(shorter.message, "invalid") == 0); /* what fits, and a terminating zero */
   hf_client_free(client);
 }
 

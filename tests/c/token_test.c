@@ -139,7 +139,7 @@ static void all_of_it_without_blocking(void) {
   hf_text token = {0};
   ANSWERS(HF_OK, hf_detach_start(first, NULL, 0, &detaches, &error));
   CHECK(hf_lease_valid(first) == 0);
-  hf_lease_free(first); /* the token is the call's */
+  hf_lease_free(first); /* the token belongs to the call */
   ANSWERS(HF_OK, hf_call_wait(detaches, LONG, &error));
   ANSWERS(HF_OK, hf_call_token(detaches, &token, &error));
   uint32_t number = 0;

@@ -166,7 +166,7 @@ TEST_P(loss, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   const client a = open();
   const client b = open();
   const lock_options options{.ttl = 200ms, .renew = renew::never, .lock_delay = 300ms};
-  const time_point asked = clock::now();  // the grant may be told late, but is not made earlier
+  const time_point asked = clock::now();  // the grant may be reported late, but is not made earlier
   const auto held = make(a, "stock/42", options)->acquire();
   if (!a.caps().supports_lock_delay) {
     EXPECT_THAT(held, fails_with(errc::unsupported));

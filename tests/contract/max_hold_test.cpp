@@ -53,7 +53,7 @@ TEST_P(payload_of_a_lock, appears_beside_the_holder_instead_of_the_clients) {
 }
 
 TEST_P(payload_of_a_lock, belongs_to_readers_writers_and_permits_alike) {
-  // Broken: only a mutex can be told apart.
+  // Broken: only mutexes can be distinguished.
   const client a = open({.payload = "the client's"});
   if (!a.caps().reports_holders) return;
   if (a.caps().shared) {

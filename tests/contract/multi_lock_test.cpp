@@ -116,7 +116,7 @@ TEST_P(multi_locks, locks_of_different_engines_make_one) {
 }
 
 TEST_P(multi_locks, loss_of_one_is_loss_of_all) {
-  // Broken: a transfer goes on with one of its two accounts.
+  // Broken: a transfer continues with only one of its two accounts locked.
   client a = open();
   mutex one(a, "one");
   mutex two(a, "two", told_soon);

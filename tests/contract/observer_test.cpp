@@ -85,7 +85,7 @@ TEST_P(events, a_loss_is_reported_with_its_cause) {
 }
 
 TEST_P(events, a_hand_over_inside_the_process_is_observed) {
-  // Broken: local hand-over cannot be told from the engine's.
+  // Broken: local hand-over cannot be distinguished from the engine's.
   const client a = observed();
   if (a.caps().always_fair) return;
   mutex stock(a, "stock");

@@ -97,7 +97,7 @@ TEST_P(operating, a_blocked_name_says_so) {
     return;
   }
   std::string name;
-  std::vector<lease> ended;  // not given back
+  std::vector<lease> ended;  // not released
   EXPECT_TRUE(also_longer(200ms, [&](duration ttl) {
     name = "stock/" + std::to_string(ttl.count());
     const lock_options options{.ttl = ttl, .renew = renew::never, .lock_delay = delay};

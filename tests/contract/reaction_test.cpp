@@ -73,7 +73,7 @@ TEST(reaction_in_memory, a_release_ends_the_waits_for_the_loss) {
   ASSERT_THAT(held, succeeds());
   std::string out = "waiting";
   const task waiting = until_lost(*held, out);
-  // The lease moves to the thread that releases it; the wait goes on with what it is made of.
+  // The lease moves to the thread that releases it; the wait continues on its internal state.
   std::promise<result<void>> told;
   async_lost(*held).then([&](result<void> answer) { told.set_value(std::move(answer)); });
   EXPECT_THAT(held->release(), succeeds());

@@ -19,7 +19,7 @@ def main():
         for number, block in enumerate(blocks, 1):
             lines = [line for line in block.splitlines() if not line.startswith("#include")]
             if page.name == "README.md":
-                # What blocks, and behind it what a coroutine does, are two functions. The file is one that a
+                # What blocks, and after it what a coroutine does, are two functions. The file is one that a
                 # test may use.
                 waits = [line for line in lines if "co_await" in line]
                 if waits:

@@ -29,7 +29,7 @@ class Shell:
                                      start_new_session=True)
 
     def run(self, command):
-        # The status goes on to the next command, which may ask for it.
+        # The status is passed to the next command, which may ask for it.
         self.bash.stdin.write(f"{command}\n__status=$?; echo {MARK}; (exit $__status)\n")
         self.bash.stdin.flush()
         lines = []
@@ -37,7 +37,7 @@ class Shell:
             if line.rstrip("\n").endswith(MARK):
                 rest = line.rstrip("\n")[:-len(MARK)]
                 return lines + ([rest] if rest else [])
-            # What bash says of a job that was killed comes whenever it finds out.
+            # What bash prints about a killed job comes whenever bash notices.
             if not re.match(r"bash: line \d+: +\d+ Killed", line):
                 lines.append(line.rstrip("\n"))
         raise RuntimeError("the shell ended")
@@ -90,7 +90,7 @@ def main():
     page = pathlib.Path(sys.argv[1])
     count = 0
     with tempfile.TemporaryDirectory() as home:
-        # What the README's reader has.
+        # The surroundings of the README's examples.
         script = pathlib.Path(home) / "backup.sh"
         script.write_text("#!/bin/sh\n")
         script.chmod(0o755)

@@ -118,7 +118,7 @@ class units(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             files = []
             for unit in sorted((PACKAGING / "systemd").iterdir()):
-                # The program stands where this build put it.
+                # The path is where this build put the program.
                 file = pathlib.Path(folder) / unit.name
                 file.write_text(unit.read_text().replace("/usr/bin/holdfast", str(PROGRAM)))
                 files.append(file)

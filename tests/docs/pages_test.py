@@ -10,7 +10,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = os.environ.get("HOLDFAST_PROGRAM", str(ROOT / "build" / "holdfast"))
-# What somebody who knows another library asks first, and words of the answer: it is at most two clicks away from the README.
+# What a user of another library asks first, and words of the answer, which is at most two clicks away from the README.
 QUESTIONS = {
     "how do I wait at most a second": ("README.md", "acquire({.wait = 1s})"),
     "what happens if my process is paused": ("docs/tutorial.md", "stop a process that was paused"),

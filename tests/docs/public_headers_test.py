@@ -65,7 +65,7 @@ class PublicHeaders(unittest.TestCase):
             self.assertEqual(silent, [], ran.stderr)
 
     def test_no_spi_name_in_what_a_user_writes(self):
-        # client::open with a store of one's own making is for authors of stores.
+        # client::open with a custom store is for authors of stores.
         allowed = re.compile(r"spi::(reactor|store)\b|namespace spi|<holdfast/spi/")
         found = []
         for header in sorted(HEADERS.glob("*.hpp")):

@@ -153,7 +153,7 @@ TEST(fallback_store, what_the_engine_got_before_it_was_given_up_is_left_there_af
 }
 
 TEST(fallback_store, renewals_of_both_kinds_travel_in_one_batch) {
-  // Broken: a degraded lease runs out because the engine has never heard of it, or the other way.
+  // Broken: a degraded lease runs out because the engine has never heard of it, or the reverse.
   degraded_harness world("degrade=local&breaker=1");
   mutex real(world.guarded(), "real", {.ttl = 120s});
   auto kept = real.acquire({.wait = 0s});

@@ -164,7 +164,7 @@ TEST_F(etcd_session, only_one_waiter_of_a_client_looks_for_permits) {
   std::atomic<std::size_t> served{0};
   for (std::size_t i = 0; i < waiters; ++i) {
     seats.async_acquire({.wait = 10min}, {}, [&](result<lease> got) {
-      if (got) ++served;  // and it is given back
+      if (got) ++served;  // and it is released
     });
   }
   ASSERT_TRUE(has_waiters(open(), "seats", waiters));

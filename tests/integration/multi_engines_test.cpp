@@ -173,7 +173,7 @@ TEST_F(multi_engines, there_is_one_deadline_and_nothing_is_left_wherever_it_fail
 }
 
 TEST_F(multi_engines, the_loss_of_any_one_is_the_loss_of_all) {
-  // Broken: work goes on with two of its three locks.
+  // Broken: work continues with two of its three locks.
   const party theirs(urls);
   for (std::size_t i = 0; i < engines; ++i) {
     party mine(urls, {.ttl = 4s});

@@ -77,8 +77,8 @@ TEST_F(redis_sentinel, the_next_master_has_the_functions_or_they_are_loaded_agai
 }
 
 TEST_F(redis_sentinel, a_killed_master_is_replaced_and_fences_grow_though_locks_may_be_lost) {
-  // Broken (H44, H12): after a failover nobody is granted anything, or the fence begins again, and a
-  // former holder is believed again. And (H45): the former master, which comes back as one for a
+  // Broken (H44, H12): after a failover nobody is granted anything, or the fence starts over, and a
+  // former holder is valid again. And (H45): the former master, which comes back as master for a
   // while, is written to.
   const client one = open();
   mutex stock(one, "stock", {.ttl = 1s});

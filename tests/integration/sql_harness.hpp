@@ -31,8 +31,8 @@ inline std::string by_port(const std::string& url, std::uint16_t port) {
   return url.substr(0, colon + 1) + std::to_string(port) + url.substr(url.find('/', colon));
 }
 
-// After connections have ended: the client hears over a new one of the one who holds this name. So
-// its next call, which is sent only once, does not meet an ending connection.
+// After connections have ended: the client learns over a new one who holds this name. So its next
+// call, which is sent only once, does not meet an ending connection.
 [[nodiscard]] inline bool is_back(const client& who, const std::string& name) {
   return eventually([&] { return holders(who, name) == 1; });
 }
@@ -67,7 +67,7 @@ inline std::vector<spi::check> probed(const client& who) {
   return blocked != nullptr ? blocked->recheck_after : duration{0};
 }
 
-// Behind a holder that notifies nobody only the first in line looks often.
+// Behind a holder that notifies nobody only the first waiter looks often.
 inline void look_often_if_first(spi::store& store, const std::string& name) {
   EXPECT_EQ(recheck_of(store, name, 1), 100ms);
   EXPECT_TRUE(eventually([&] { return recheck_of(store, name, 2) == 1s; }));

@@ -129,7 +129,7 @@ TEST_P(sql_processes, however_many_were_killed_in_line_they_cost_at_most_one_off
 }
 
 TEST_P(sql_processes, however_many_are_frozen_in_line_they_cost_at_most_one_offer) {
-  // Broken: waiters that add are offered the lock one after the other (G6.3).
+  // Broken: frozen waiters are offered the lock one after another (G6.3).
   const auto world = GetParam().make(true);
   const auto waited = silent_line(*world).live_one_waits([](forked_process& each) { each.stop(); });
   ASSERT_THAT(waited, succeeds());

@@ -167,7 +167,7 @@ TEST_F(zookeeper_session, beyond_the_limit_of_a_line_the_others_keep_their_lease
 }
 
 TEST_F(zookeeper_session, a_holder_is_shown_to_end_with_its_session) {
-  // Broken: an operator is told that a lock never ends by itself, and takes it away by force.
+  // Broken: an operator reads that a lock never ends by itself, and takes it away by force.
   const client one = open();
   const auto held = mutex(one, "stock").acquire({.wait = patience});
   ASSERT_TRUE(held);

@@ -51,7 +51,7 @@ TEST(claim_machine_seeking, a_waiter_asks_again_when_the_blocker_ends_but_never_
 }
 
 TEST(claim_machine_seeking, a_renewal_in_line_finds_the_grant_whose_push_was_lost) {
-  // Broken: a granted claim goes on waiting for itself.
+  // Broken: a granted claim continues to wait for itself.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(2ms), at(0s), blocked_in_line(1ms));

@@ -33,7 +33,7 @@ TEST(engine_fork, a_childs_copy_of_a_lease_is_lost_and_its_end_releases_nothing)
 }
 
 TEST(engine_fork, a_childs_timers_renew_nothing) {
-  // Broken: parent and child renew the same claim, and the child goes on when the parent dies.
+  // Broken: parent and child renew the same claim, and the child continues when the parent dies.
   engine_bench bench;
   const auto holder = bench.ask("held");
   bench.grant(1);

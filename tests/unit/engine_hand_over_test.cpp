@@ -162,7 +162,7 @@ TEST_F(engine_hand_over, what_is_not_renewed_is_not_passed_on) {
 }
 
 TEST_F(engine_hand_over, where_no_waiters_are_reported_the_name_rests_between_two_claims) {
-  // Broken: others, who ask now and then, never find it free.
+  // Broken: others, which ask now and then, never find it free.
   bench.store->capabilities.reports_waiters = false;
   bench.store->capabilities.pushes = false;
   auto first = bench.ask();

@@ -25,7 +25,7 @@ class listener final : public spi::wakeup {
 
 class quorum_pushes : public quorum_of_five {
  protected:
-  // Granted to `a`, who listens.
+  // Granted to `a`, which listens.
   void hold(const spi::claim_ptr& claim) {
     bool granted = false;
     a.store->attempt(claim, vote_listener, soon(), [&](const result<spi::outcome>& answer) {
@@ -80,7 +80,7 @@ TEST_F(quorum_pushes, a_holder_that_stops_after_a_safe_revocation_frees_it) {
 }
 
 TEST_F(quorum_pushes, what_a_majority_took_by_force_was_not_released) {
-  // Broken: the members that have yet to hear of it make the release of a lost lease a success.
+  // Broken: members that have not heard of the loss yet make the release of a lost lease succeed.
   const auto claim = claim_of(1);
   hold(claim);
   for (const std::size_t member : {2U, 3U, 4U}) take_away_at(member);

@@ -88,7 +88,8 @@ TEST_F(quorum_of_five, a_server_listed_twice_is_refused) {
   auto twice = hubs;
   twice[3] = twice[1];
   client a = join(twice);
-  // Whether the first is granted depends on who answers first: it has a majority of others then.
+  // Whether the first is granted depends on which members answer first: it has a majority of the
+  // others then.
   static_cast<void>(attempt(a, claim_of(1)));
   ASSERT_TRUE(leave(a, claim_of(1)));
   const auto answer = attempt(a, claim_of(2));

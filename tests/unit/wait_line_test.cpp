@@ -1,4 +1,4 @@
-// Who sleeps in the line, and who is woken.
+// Which threads sleep in the wait line, and which are woken.
 #include "runtime/wait_line.hpp"
 
 #include "reactor_harness.hpp"

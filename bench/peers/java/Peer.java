@@ -1,12 +1,12 @@
-// A peer in Java: takes and gives back locks from many threads, and prints what it counted.
+// A peer in Java: acquires and releases locks from many threads, and prints what it counted.
 //
 //   java Peer KIND HOST:PORT THREADS own|same MODE HOLD_MS NAME COUNT
 //
 // KIND: redisson, redisson-fenced or curator. COUNT: a file of 8 bytes that every mutex grant reads
-// and, before it gives back, writes one greater, so that a step is lost if two are ever inside; or -.
-// Prints "ready"; then every line "WARM_MS RUN_MS" starts a round, which prints one line of JSON:
-// grants by thread and the histogram of waits as [up to so many microseconds, count], both without
-// the warm-up; all pairs, and how many of them were counted in the file. Ends with its input.
+// and increments before its release, so that a step is lost if two are ever inside; or -. Prints
+// "ready"; then every line "WARM_MS RUN_MS" starts a round, which prints one line of JSON: grants
+// by thread and the histogram of waits as [up to so many microseconds, count], both without the
+// warm-up; all pairs, and how many of them were counted in the file. Ends with its input.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.ByteBuffer;

@@ -96,9 +96,9 @@ class Programs:
 class Peer:
     first_warm_ms = 600   # before the first round of a row
     warm_ms = 150         # before the others
-    start_seconds = 0.3   # about, for each process: for the estimate of how long it all takes
+    start_seconds = 0.3   # approximate, per process: to estimate how long everything takes
     modes = ("mutex",)
-    waits = True          # can take a lock that others have
+    waits = True          # can wait for a lock that others hold
     takes_url = False
 
     def __init__(self, name, engine, modes=None):
@@ -339,7 +339,7 @@ def make_all():
     locks = [Java("redisson", "redis", ("mutex", "fair", "rw:90", "semaphore:8")), Java("redisson-fenced", "redis"),
              Go("redsync", "redis"), Go("redislock", "redis"), Python("redis-py", "redis", ("mutex", "coroutines")),
              Python("python-redis-lock", "redis"), Python("pottery", "redis"), Node("node-redlock", "redis"),
-             # Theirs are fair without being asked.
+             # Their locks are always fair.
              Java("curator", "zookeeper", ("mutex", "fair", "rw:90", "semaphore:8")),
              Python("kazoo", "zookeeper", ("mutex", "fair", "rw:90", "semaphore:8")),
              Go("etcd", "etcd", ("mutex", "fair")),

@@ -108,7 +108,7 @@ def postgresql(folder):
     command = [tools / "postgres", "-D", data, "-p", str(port), "-k", folder,
                "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=500"]
     with running(command, port, cwd=folder, **as_user) as process:
-        time.sleep(1)  # it listens before it has recovered
+        time.sleep(1)  # it listens before recovery is complete
         yield (f"127.0.0.1:{port}", f"postgresql://tester@127.0.0.1:{port}/postgres", process.pid)
 
 
@@ -159,7 +159,7 @@ ENGINES = {"redis": redis, "redis+cluster": redis_cluster, "zookeeper": zookeepe
 
 @contextlib.contextmanager
 def start(engine):
-    # So that the server and its folder go when we are told to.
+    # So that the server and its folder are removed when we are terminated.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-peers-"))
     folder.chmod(0o711)

@@ -37,7 +37,7 @@ def redis_at(address):
     return client
 
 
-# Each makes a function from a name and a mode to (take, give back), for one thread.
+# Each makes a function from a name and a mode to (take, release), for one thread.
 
 def redis_py(address):
     client = redis_at(address)
@@ -106,7 +106,7 @@ def redis_py_coroutines(address):
     client = redis.asyncio.Redis(host=host, port=int(port), max_connections=2000)  # each that waits needs one
 
     def make(name):
-        # It polls, and would go on after the round.
+        # It polls, and would continue after the round.
         lock = client.lock(name, timeout=LEASE, blocking_timeout=0.5)
         return lock.acquire, lock.release
     return make

@@ -143,7 +143,7 @@ class lapses {
     std::int32_t resource = sim::nobody;
   };
   struct place {
-    sim::moment busy{};  // last seen to be granted or given back
+    sim::moment busy{};  // last seen to be granted or released
     // Until then an offer may be made to a waiter that cannot accept it; nobody was absent before
     // the start.
     sim::moment absent = -settling;

@@ -191,7 +191,7 @@ run_record publish_count_as_life(servers& all) {
   });
   scene.asks(0);
   const std::int32_t second = scene.asks(1);
-  scene.killed(0);  // while it waits, first in line
+  scene.killed(0);  // while it waits, first in the queue
   // The client that releases hands over to the first in the queue, since somebody received
   // the message.
   if (listening && lock.server().cli({"PUBLISH", "publish:0", "granted"}) != "0") {

@@ -38,7 +38,7 @@ constexpr std::int32_t ephemeral = 1;
 constexpr std::int32_t all_permissions = 31;
 constexpr std::size_t longest_answer = 1U << 16U;
 
-// Big-endian numbers and counted strings, one after the other.
+// Big-endian numbers and counted strings, one after another.
 class jute {
  public:
   jute& number(std::int32_t value) {
