@@ -1,4 +1,4 @@
-"""The scripts around the benchmarks: what they say about figures is so."""
+"""The scripts around the benchmarks: what they say about figures is true."""
 import argparse
 import contextlib
 import importlib.machinery
@@ -168,7 +168,7 @@ class Plan(unittest.TestCase):
 
 
 class Fake(peers.Peer):
-    """Grants at a rate that is known; or fails."""
+    """Grants at a known rate; or fails."""
 
     def __init__(self, name, rate, problem=None):
         super().__init__(name, "command", ("command",))
@@ -185,10 +185,10 @@ class Fake(peers.Peer):
 
 
 class Rows(unittest.TestCase):
-    """Broken: what was measured on a busy machine is written, or what was not kept is not said."""
+    """Broken: results from a busy machine are written, or discarded ones are not reported."""
 
     def played(self, fakes, before=None, shares=QUIET, even_if_disturbed=False):
-        """The exit status, what was printed, and the rows that were written."""
+        """The exit status, the output, and the rows that were written."""
         asked = argparse.Namespace(rounds=5, seconds=1.0, even_if_disturbed=even_if_disturbed, build=pathlib.Path("."))
         said, written = io.StringIO(), []
         with (unittest.mock.patch.object(quiet, "wait_until_quiet", lambda: before),

@@ -66,7 +66,7 @@ class Prometheus:
             return json.load(answer)["data"]
 
     def value(self, query):
-        """The only value of the query; None: there is none."""
+        """The only value of the query; None if there is none."""
         found = self.get("query", query=query)["result"]
         return float(found[0]["value"][1]) if len(found) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The API reference has a page for every public header, with every public name, and nothing of the inside.
+"""The API reference has a page for every public header, with every public name, and nothing internal.
 
 Broken: a reader looks a call up and finds nothing, or finds what is not for them."""
 import pathlib
@@ -14,7 +14,7 @@ HEADERS = sorted((ROOT / "include" / "holdfast").glob("*.hpp"))
 
 
 def types_of(text):
-    """Found in a simpler way than the script finds them: by the beginning of a line."""
+    """Found in a simpler way than in the script: by the beginning of a line."""
     text = re.sub(r"namespace detail \{.*?\n\}  // namespace detail|namespace \w+ \{\n(class|struct) \w+;\n\}", "", text, flags=re.S)
     return re.findall(r"^(?:enum class|class|struct) (?:\[\[nodiscard\]\] )?(\w+)\b(?!::)[^;{]*\{", text, re.M)
 

@@ -27,7 +27,7 @@ def blocks(page, language):
 
 
 def shape(text):
-    """Without figures, and without the spaces that line them up."""
+    """Without figures, and without the spaces that align them."""
     plain = re.sub(r"\d[\d.]*( (ms|s|us))?|(?<= )-(?= )", "N", text)
     return [re.sub(r" +", " ", line).strip() for line in plain.strip().splitlines()]
 

@@ -6,7 +6,7 @@ import sys
 
 
 def write(file, text):
-    """Not where it is the same: what includes it would be compiled again."""
+    """Not if it is the same: files that include it would be compiled again."""
     if not file.exists() or file.read_text() != text:
         file.write_text(text)
 

@@ -79,7 +79,7 @@ def steps(page):
 
 
 def matches(printed, shown):
-    """A line that is only "…" stands for any number of lines."""
+    """A line of only "…" stands for any number of lines."""
     pattern = "".join(r"(?:.*\n)?" if line == "…" else
                       r"[^\n]*".join(re.sub(r"(\\ )+", r"[ ]+", re.escape(part)) for part in line.split("…")) + r"\n"
                       for line in shown)

@@ -1,4 +1,4 @@
-"""What is shipped for operators is what their own tools accept: promtool, systemd-analyze."""
+"""What is shipped for operators is accepted by their own tools: promtool, systemd-analyze."""
 import json
 import os
 import pathlib

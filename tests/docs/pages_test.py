@@ -1,4 +1,4 @@
-"""What README.md, CONTRIBUTING.md and docs/ name is there: files, headings, options, variables, targets of make.
+"""What README.md, CONTRIBUTING.md and docs/ name exists: files, headings, options, variables, targets of make.
 
 Broken: a reader follows a link or types an option that is gone."""
 import os
@@ -24,7 +24,7 @@ COMMANDS = ["run", "elect", "multi", "latch", "ls", "show", "release", "revoke",
 
 
 def anchors(page):
-    """As GitHub makes them of headings."""
+    """As GitHub derives them from headings."""
     made = set()
     for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.M):
         plain = re.sub(r"[^\w\- ]", "", heading.lower())
@@ -45,7 +45,7 @@ def broken_links(page):
 
 
 def unanswered():
-    """Questions whose answer is not where it should be, or further away than two clicks."""
+    """Questions whose answer is not where it should be, or more than two clicks away."""
     near = seen = {ROOT / "README.md"}
     for _ in range(2):
         near = {(page.parent / target).resolve() for page in near
@@ -65,7 +65,7 @@ def known_options():
 
 
 def lines_of_holdfast(text):
-    """What is typed: from the word holdfast to the command that it runs, or to the end of the code."""
+    """What a user types: from the word holdfast to the command that it runs, or to the end of the code."""
     for code in re.findall(r"`([^`\n]+)`", text) + re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
         for line in code.split("\n"):
             words = re.match(r"(?:\$ )?(?:\w+=\S+ )*holdfast ((?:(?! -- ).)*)", line)

@@ -18,7 +18,7 @@ class Broken(Exception):
 
 
 class Browser:
-    """One page. Collects what must not be there: errors on the console, dialogs, requests to other hosts."""
+    """One page. Collects what must not happen: errors on the console, dialogs, requests to other hosts."""
 
     def __init__(self, profile):
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -116,7 +116,7 @@ class Browser:
         return value
 
     def place_of(self, selector):
-        """The middle of an element that can be seen."""
+        """The centre of a visible element."""
         return self.wait(f"""(() => {{
           const node = document.querySelector({json.dumps(selector)});
           if (!node) return null;

@@ -1,9 +1,9 @@
-"""Results as JSON that a person can read and a diff can show: a line for each peer or point."""
+"""Results as readable JSON that gives useful diffs: a line for each peer or point."""
 import json
 
 
 def write(path, head, key, items, inner):
-    """`head`, then under `key` the items, whose member `inner` (a list or an object) has lines of its own."""
+    """`head`, then the items under `key`, whose member `inner` (a list or an object) has lines of its own."""
     parts = ["{"]
     parts += [f' "{name}": {json.dumps(value)},' for name, value in head.items()]
     parts.append(f' "{key}": [')
@@ -26,7 +26,7 @@ def write(path, head, key, items, inner):
 
 
 def rounded(value):
-    """Four digits are more than any of it is worth."""
+    """Rounded to four digits, which is more than enough precision."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Fetches peers by pinned version, one by one, into a folder where things may be built."""
+"""Fetches peers by pinned version, one by one, into a folder for builds."""
 import pathlib
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ class NotInstalled(Exception):
 
 
 def why(problem):
-    """The line of a failed command's output that says most: the last that has "error" in it, or the last."""
+    """The most useful line of a failed command's output: the last one with "error" in it, or the last one."""
     text = (getattr(problem, "stderr", "") or "") + (getattr(problem, "stdout", "") or "")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
@@ -25,7 +25,7 @@ def is_done(stamp, newer_than=None):
 
 
 def once(command, folder, stamp, newer_than=None, into=None, **how):
-    """Runs once: what was fetched stays, unless `newer_than`, a file, has changed. `into` is emptied before."""
+    """Runs once: what was fetched stays, unless the file `newer_than` has changed. `into` is emptied first."""
     if is_done(folder / stamp, newer_than):
         return
     if into is not None:

@@ -6,7 +6,7 @@ SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 
 
 def percentiles(cells, longest):
-    """Of [up to so many microseconds, count] in any order."""
+    """Takes [up to this many microseconds, count] in any order."""
     merged = collections.Counter()
     for top, count in cells:
         merged[top] += count
@@ -23,7 +23,7 @@ def percentiles(cells, longest):
 
 
 def one_round(answers, seconds, **more):
-    """What the processes of one peer counted, in one round; `more` comes along."""
+    """What the processes of one peer counted in one round; `more` is added."""
     grants = [count for answer in answers for count in answer["grants"]]
     cells = [cell for answer in answers for cell in answer["histogram"]]
     if not cells:
@@ -36,13 +36,13 @@ def one_round(answers, seconds, **more):
 
 
 def median(values):
-    """Of those that are known; None if there is none."""
+    """Over the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def of_rounds(rounds):
-    """Medians and the spread; the histogram is that of all rounds."""
+    """Medians and the spread; the histogram covers all rounds."""
     rates = [one["grants_per_second"] for one in rounds]
     waits = {name: statistics.median(one["acquire_us"][name] for one in rounds)
              for name in rounds[0]["acquire_us"]}
@@ -68,7 +68,7 @@ def of_rounds(rounds):
 
 
 def curve(cells):
-    """The waits at these shares of all grants: enough to draw, and little to keep."""
+    """The waits at these shares of all grants: enough to draw, and small to store."""
     shares = [0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]
     total = sum(cells.values())
     points = []

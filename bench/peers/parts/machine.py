@@ -1,4 +1,4 @@
-"""Where and with what it was measured. No name of a host, no path."""
+"""Where and with what it was measured. Contains no host name and no path."""
 import os
 import pathlib
 import platform
@@ -32,7 +32,7 @@ def first_match(command, pattern):
 
 
 def versions(build):
-    """Of the servers and the languages, as far as they are there."""
+    """Versions of the installed servers and languages."""
     found = {
         "holdfast": first_match([str(build / "holdfast"), "--version"], r"holdfast (\S+)"),
         "redis-server": first_match(["redis-server", "--version"], r"v=(\S+)"),
@@ -50,7 +50,7 @@ def versions(build):
 
 
 def family(*pids):
-    """The processes and all that they have started, as far as they run: {pid: fields of its stat}."""
+    """The processes and their descendants that are still running: {pid: fields of its stat}."""
     parents, stats = {}, {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -70,7 +70,7 @@ def family(*pids):
 
 
 def processor_time(*pids):
-    """Microseconds, with what the processes have started; 0 of None."""
+    """Microseconds, including descendants; 0 for None."""
     if pids == (None,):
         return 0
     ticks = sum(int(field) for fields in family(*pids).values() for field in fields[11:15])
@@ -78,7 +78,7 @@ def processor_time(*pids):
 
 
 def memory(pid):
-    """Resident bytes, with what the process has started; what several share counts once."""
+    """Resident bytes, including descendants; shared memory counts once."""
     total = 0
     for one in family(pid) if pid is not None else ():
         try:

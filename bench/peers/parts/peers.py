@@ -29,7 +29,7 @@ Server = collections.namedtuple("Server", "address url pid")
 
 
 def is_counted(workload):
-    """Whether grants exclude each other, so that a number that each of them writes one greater has no gap."""
+    """Whether grants exclude each other, so that a number that each of them increments has no gap."""
     return workload["locks"] == "same" and not workload["mode"].startswith("semaphore")
 
 
@@ -67,7 +67,7 @@ class Programs:
 
     @contextlib.contextmanager
     def patience(self, more=0):
-        """What takes longer is ended, and so is the wait for it."""
+        """Whatever takes longer is killed, which ends the wait for it."""
         alarm = threading.Timer(PATIENCE + more, lambda: [each.kill() for each in self.all])
         alarm.start()
         try:
@@ -107,7 +107,7 @@ class Peer:
         self.modes = modes or self.modes
 
     def install(self, folder, build):
-        """Fetches what is missing; NotInstalled if it cannot be."""
+        """Fetches what is missing; raises NotInstalled if it cannot."""
         raise NotImplementedError
 
     def versions(self):
@@ -125,7 +125,7 @@ class Peer:
 
     @contextlib.contextmanager
     def started(self, server, workload, count):
-        """Yields a function of the warm-up and the length of a round, in ms, that plays it. `count`: a file."""
+        """Yields a function that plays a round, given the warm-up and its length in ms. `count`: a file."""
         commands = []
         for number in range(workload["processes"]):
             name = f"{self.name}-{workload['name']}" + (f"-p{number}" if workload["locks"] == "own" else "")
@@ -231,7 +231,7 @@ class HoldfastPython(Python):
 
 
 class Plain(Peer):
-    """A plain client of the engine, in C++: its own locks, or (Bare) the driver alone."""
+    """A plain client of the engine, in C++: the engine's own locks, or (Bare) the driver alone."""
     kinds = {"pg_advisory_lock": "advisory", "GET_LOCK": "get-lock"}
 
     def install(self, folder, build):
@@ -244,7 +244,7 @@ class Plain(Peer):
 
 
 class Bare(Plain):
-    """The same work at the server as a lock, and nothing of what makes it one."""
+    """The same work at the server as a lock, but without exclusion."""
     kinds = {}
     waits = False
 
@@ -268,7 +268,7 @@ class Holdfast(Peer):
 
 
 class HoldfastSession(Holdfast):
-    """Locks of the engine's sessions, as its own have."""
+    """Session locks, like the engine's own."""
     modes = ("mutex", "rw:90")
     options = "?strategy=session"
 
@@ -282,7 +282,7 @@ class HoldfastStd(Holdfast):
 
 
 class Command(Peer):
-    """A command line that takes a lock and runs true, again and again, one after the other."""
+    """A command line that takes a lock and runs true, repeatedly, one run after another."""
     modes = ("command",)
     warm_ms = first_warm_ms = 0
 

@@ -1,4 +1,4 @@
-"""Which peers run in which row, how long it takes, and what of it is written."""
+"""Which peers run in which row, how long it takes, and which results are written."""
 from .workloads import OURS, WORKLOADS, bars
 
 ROUNDS = 5          # at least, for figures that are kept
@@ -17,7 +17,7 @@ def rows_of(names):
 
 
 def row_seconds(workload, peers, rounds, seconds):
-    """About: how long a row takes."""
+    """Approximately how long a row takes."""
     total = 1 + SERVER_START.get(workload["engine"], 0)
     for peer in peers:
         total += peer.start_seconds * workload["processes"] + (peer.first_warm_ms - peer.warm_ms) / 1e3
@@ -30,7 +30,7 @@ def duration(workloads, peers, rounds, seconds):
 
 
 def why_not_written(rounds, seconds, even_if_disturbed):
-    """Why nothing of the run is written, whatever it measures; None if it is."""
+    """Why the run's results are not written, whatever it measures; None if they are."""
     if even_if_disturbed:
         return "--even-if-disturbed"
     if rounds < ROUNDS or seconds < SECONDS:

@@ -39,7 +39,7 @@ def time(microseconds):
 
 
 def beside(ends):
-    """Where names go, so that each stands beside the end of its line and none covers another."""
+    """Where names go, so that each is beside the end of its curve and none covers another."""
     places, last = {}, -math.inf
     for name, y in sorted(ends.items(), key=lambda end: end[1]):
         places[name] = last = max(y, last + 16)
@@ -81,7 +81,7 @@ def line_chart(title, x_title, y_title, series, labels=None, unit=number):
 
 
 def waits(workload, title):
-    """Waits by share of grants; the axis stretches towards the rare ones."""
+    """Waits by share of grants; the axis is stretched towards the rare ones."""
     shares = [0.5, 0.9, 0.99, 0.999, 0.9999]
     places = {-math.log10(1 - share): f"{share * 100:g} %" for share in shares}
     series = {}

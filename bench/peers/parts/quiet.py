@@ -1,4 +1,4 @@
-"""Whether the machine was quiet enough for figures to be kept.
+"""Whether the machine was quiet enough to keep the figures.
 
 A run, one peer for one round, is disturbed if other programs used more than OTHERS_LIMIT of the machine's processor
 time meanwhile, or if the host took away more than STEAL_LIMIT of it. A row is disturbed if other programs were busy
@@ -70,7 +70,7 @@ def look():
 
 
 def wait_until_quiet(looks=LOOKS, looking=look):
-    """None when it is; else what the last look saw. For use while nothing of ours runs."""
+    """None if it is quiet; else what the last look saw. For use while nothing of ours runs."""
     trouble = None
     for _ in range(looks):
         trouble = trouble_of_run(looking())

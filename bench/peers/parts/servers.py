@@ -1,4 +1,4 @@
-"""Servers to measure against: each on a free loopback port, in a folder of its own, gone afterwards."""
+"""Servers to measure against: each on a free loopback port, in a folder of its own, removed afterwards."""
 import contextlib
 import glob
 import os

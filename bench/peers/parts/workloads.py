@@ -1,4 +1,4 @@
-"""What is measured, on which engine. `bar`: what holdfast's rate should at least be, as a multiple of a peer's.
+"""What is measured, on which engine. `bar`: the least acceptable rate of holdfast, as a multiple of a peer's.
 
 A peer without a bar of its own has EVERY_PEER, unless it is no lock (NO_LOCKS) or a second face of holdfast.
 """
@@ -43,6 +43,6 @@ WORKLOADS = [
 
 
 def bars(one):
-    """What applies in this row: peer -> the least ratio."""
+    """The bars that apply in this row: peer -> the least ratio."""
     usual_bars = {name: EVERY_PEER for name in one["peers"] if name not in NO_LOCKS and name not in OURS}
     return usual_bars | {name: bar for name, bar in one["bar"].items() if name in one["peers"]}

@@ -211,7 +211,7 @@ async def round_of_coroutines(locks):
 
 
 def play_rounds(play, locks):
-    """`play` for each line, which says how long the warm-up and the round are."""
+    """Calls `play` for each line, which says how long the warm-up and the round are."""
     print("ready", flush=True)
     for line in sys.stdin:
         warm, length = (int(word) * 1_000_000 for word in line.split())
