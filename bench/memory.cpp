@@ -1,6 +1,6 @@
-// What the faces cost where the engine costs next to nothing: the memory store, one thread, no
-// contention. Counters: allocations per pair, and the processor time as a multiple of a bare std::mutex
-// pair and of a bare pair of map operations, measured in the same run.
+// What the interfaces cost when the engine costs next to nothing: the memory store, one thread, no
+// contention. Counters: allocations per pair, and the processor time as a multiple of a bare
+// std::mutex pair and of a bare pair of map operations, measured in the same run.
 #include <holdfast/holdfast.hpp>
 
 #include <benchmark/benchmark.h>

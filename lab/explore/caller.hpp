@@ -17,7 +17,7 @@ namespace holdfast::explore {
 
 // What all callers of a world share.
 struct board {
-  std::int32_t acquisitions = 0;  // so many
+  std::int32_t acquisitions = 0;  // how many
   std::int32_t holds = 0;
   std::optional<core::lease_token> detached;  // for those that adopt
 };

@@ -61,7 +61,7 @@ struct scenario {
   duration longest_trouble = lease + std::chrono::milliseconds(2500);  // outlives every lease
   duration longest_hold = std::chrono::milliseconds(2500);
   bool small = false;  // part of the small bound that `make test` runs
-  // Where the search stops although it is incomplete; docs/exploration.md says for which worlds.
+  // Limit of the search, even if it is incomplete; docs/exploration.md says for which worlds.
   std::uint64_t most_states = UINT64_MAX;
 
   [[nodiscard]] sim::plan to_plan() const;

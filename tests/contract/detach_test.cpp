@@ -163,7 +163,7 @@ TEST_P(detached_lease, is_renewed_by_its_token) {
   ASSERT_EQ(seen->holders.size(), 1U);
   ASSERT_TRUE(seen->holders[0].remaining);
   EXPECT_GT(*seen->holders[0].remaining, 300s);
-  EXPECT_THAT(b.renew(token), succeeds());  // as long as it was acquired with
+  EXPECT_THAT(b.renew(token), succeeds());  // for the ttl of its acquisition
   seen = b.inspect("stock/42");
   ASSERT_THAT(seen, succeeds());
   ASSERT_EQ(seen->holders.size(), 1U);

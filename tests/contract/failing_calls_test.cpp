@@ -109,7 +109,7 @@ TEST_P(failing_calls_of, the_system_are_answered_by_an_error_value) {
   constexpr int went_well = 0;
   constexpr int error_value = 1;
   constexpr int without_fault = 10;
-  constexpr int at_most = 200;  // of one kind; nobody makes so many
+  constexpr int at_most = 200;  // of one kind; more than anything makes
   // Most of them wait for an engine that they cannot reach. A delay affects only its own engine.
   constexpr int at_once = 4;
   std::vector<fresh_engine> engines;

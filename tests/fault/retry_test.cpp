@@ -96,7 +96,7 @@ TEST(retry, a_wait_for_a_latch_gives_up_after_so_many_failed_looks) {
 }
 
 TEST(retry, a_wait_for_a_latch_gives_up_when_nothing_was_answered_for_so_long) {
-  // Broken: the same, where the engine is silent instead of refusing.
+  // Broken: the same, if the engine is silent instead of refusing.
   const retrying world(retry_policy::for_at_most(200ms));
   world.way().set(trouble::silence);
   const time_point before = clock::now();

@@ -117,7 +117,7 @@ TEST_F(postgresql_inline, nothing_is_lost_on_the_way_into_the_other_table) {
   EXPECT_EQ(rows(), std::vector<std::string>{
                         in_words(claim_on("x", 4), "04 1 0 p1",
                                  "1 t t f t f 1000001800 1 1000001800 1002001800 30000000 0 ")});
-  // And taken up.
+  // And after it was accepted.
   EXPECT_EQ(leave("x", 4, 0), "h");
   attempt("x", 5);
   attempt("x", 6);

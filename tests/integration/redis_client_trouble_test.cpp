@@ -220,7 +220,8 @@ TEST_F(redis_trouble, a_connection_closed_for_idleness_is_made_again) {
 
 TEST_F(redis_trouble, a_command_that_finds_the_link_closed_after_a_quiet_time_is_sent_once_more) {
   // Broken (H41): the first command after a quiet period would fail if the end of the link had not
-  // been noticed yet. Its answer is cut off here, so that the command was certainly sent.
+  // been noticed yet. The command is held back on its way here, so that it is certainly in flight
+  // when the link ends.
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
   const time_point quiet_until = clock::now() + 1100ms;
   EXPECT_TRUE(eventually([&] { return clock::now() > quiet_until; }));

@@ -48,7 +48,8 @@ TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
   ASSERT_TRUE(eventually([&] { return granted.load() == clients * each_has; }));
   const duration took = clock::now() - start;
   // Beside a release each, every waiter looks once a second whether a push was lost, on a busy machine not in
-  // a batch with others; and what is held for a tenth of a second is taken up. A herd would be thousands.
+  // a batch with others; and what is held for a tenth of a second is confirmed. A herd would be
+  // thousands.
   constexpr int waiters = clients * each_has;
   EXPECT_LE(scripts_run(server) - before, waiters + 1 + waiters * (took / 1s + 1) + took / 100ms);
 }

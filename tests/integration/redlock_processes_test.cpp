@@ -134,7 +134,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
     second.harm(random());
     ++troubles;
     const int before = shared->counter.count();
-    // Work goes on beside them; they stay down for a while all the same.
+    // Work continues beside them; they still stay down for a while.
     ASSERT_TRUE(eventually([&] { return shared->counter.count() > before + 20; }, 2 * patience))
         << "nobody gets in though three of five are up";
     const auto pause = std::chrono::milliseconds(random() % 700);

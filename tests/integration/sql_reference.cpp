@@ -217,7 +217,6 @@ class both {
   }
 
   sql_rules& rules_;
-  // Until the functions treat the whole queue as silent.
   memory::ledger reference_;
   std::chrono::microseconds now_{1'700'000'000'000'000};
   std::map<spi::claim_id, spi::claim_ptr> claims_;

@@ -258,7 +258,7 @@ TEST(sqlite_foreigner, with_a_write_transaction_bounds_what_waits_for_it) {
 }
 
 TEST(sqlite_foreigner, that_keeps_disappearing_costs_nobody_a_lock) {
-  // Broken: "database is locked" where there is only a backup or a look with the shell.
+  // Broken: "database is locked" because of a mere backup or a look with the shell.
   const embedded_file file;
   const telephone line;
   static_cast<void>(embedded_client(file.path()).probe());

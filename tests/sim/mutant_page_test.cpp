@@ -57,7 +57,7 @@ TEST(mutant_page, a_mutant_that_was_not_caught_is_said) {
 }
 
 TEST(mutant_page, reads_back_what_was_written) {
-  // Broken: `make test` looks at other seeds than those that were found.
+  // Broken: `make test` uses other seeds than those that were found.
   const auto table = to_table({caught(core::mutant::margin_ignored, 7, {{"a", 1}, {"b", 3}}),
                                caught(core::mutant::renewal_creates, 9, {{"c", 2}})});
   const auto rows = read_page(with_table("text\n" + to_table({}) + "old\n", table));

@@ -227,7 +227,7 @@ TEST(client_bursts, of_releases_are_answered_in_the_time_of_a_command) {
 }
 
 TEST(client_bursts, keep_every_release_in_line_until_it_is_sent) {
-  // Broken: a release that waited too long loses its place to others again and again, and is never sent.
+  // Broken: a release that waited too long keeps losing its place to others, and is never sent.
   core::engine_settings settings;
   settings.limit.window_first = 1;
   settings.limit.window_least = 1;

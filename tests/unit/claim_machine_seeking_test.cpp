@@ -20,7 +20,7 @@ TEST(claim_machine_seeking, a_free_lock_costs_one_attempt) {
 }
 
 TEST(claim_machine_seeking, while_an_attempt_is_on_its_way_nothing_else_is_wanted) {
-  // Broken: a slow engine is asked the same thing again and again.
+  // Broken: a slow engine is asked the same thing repeatedly.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   EXPECT_EQ(machine.wake_at(), time_point::max());

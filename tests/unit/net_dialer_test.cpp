@@ -136,7 +136,7 @@ TEST_F(net_dialer, nothing_to_dial_is_an_answer_too) {
 }
 
 TEST(net_addresses, families_take_turns) {
-  // Broken: where one family is broken all its addresses would be tried before the other.
+  // Broken: if one address family is broken, all its addresses would be tried before the other's.
   const auto of = [](const char* text) { return *address::numeric(text, 1); };
   addresses mixed{of("::1"), of("::2"), of("::3"), of("127.0.0.1"), of("127.0.0.2")};
   std::string order;

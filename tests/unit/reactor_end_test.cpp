@@ -42,7 +42,7 @@ TEST(reactor_end, may_come_on_any_of_its_own_threads) {
   }
 }
 
-// Broken: the same, where the callback runs on the thread of a caller that drives.
+// Broken: the same, if the callback runs on the thread of a caller that drives the reactor.
 TEST(reactor_end, may_come_from_a_task_that_a_driving_caller_runs) {
   for (int round = 0; round < 20; ++round) {
     auto reactor = std::make_shared<epoll_reactor>();
@@ -76,7 +76,7 @@ TEST(reactor_end, notifications_given_before_it_are_run) {
   }
   EXPECT_EQ(ran.load(), 1'000);
 
-  // Also where the end comes from the first of them, and the rest is queued behind it.
+  // Even if the end comes from the first of them, and the rest is queued behind it.
   std::promise<void> last;
   auto finished = last.get_future();
   end_inside_a_task([&](epoll_reactor& reactor, auto work) {

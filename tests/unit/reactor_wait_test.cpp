@@ -130,7 +130,7 @@ TEST(reactor_wait, the_engine_hands_the_lead_to_a_caller_that_came_while_it_work
   EXPECT_EQ(leading_thread(reactor), caller.thread.get_id());
 }
 
-// Broken: after a caller that waited long, nobody would look at the descriptors any more.
+// Broken: after a caller that waited long, nobody would watch the descriptors any more.
 TEST(reactor_wait, the_engine_leads_again_after_a_caller_that_led_for_long) {
   epoll_reactor reactor;
   {

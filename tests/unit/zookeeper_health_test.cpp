@@ -67,7 +67,7 @@ TEST(zookeeper_health, a_leader_outside_the_url_and_a_server_alone_are_warnings)
 }
 
 TEST(zookeeper_health, a_silent_ensemble_fails) {
-  // Broken: `doctor` ends with 0 although nothing is there.
+  // Broken: `doctor` ends with 0 although no server is there.
   const verdict found = judge({failure(errc::unavailable, "refused")});
   EXPECT_EQ(found.servers.state, status::fail);
   EXPECT_NE(found.words.state, status::ok);

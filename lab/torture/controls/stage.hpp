@@ -1,5 +1,5 @@
-// Where a broken lock is shown at work: its clients' steps are recorded as a real torture
-// client records them, and the same judge examines them.
+// The stage on which a broken lock is shown at work: its clients' steps are recorded as a
+// real torture client records them, and the same judge examines them.
 #pragma once
 
 #include "torture/run_record.hpp"
