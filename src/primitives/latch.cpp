@@ -176,34 +176,22 @@ class latch_operation final : public detail::client_operation<void> {
         wait_(options.wait),
         token_(std::move(token)) {}
 
-  void cancel() noexcept override {
-    std::shared_ptr<latch_wait> wait;
-    {
-      const std::lock_guard lock(mutex_);
-      wait = waiting_;
-    }
-    if (wait) wait->cancel();
-  }
-
  private:
   void begin() override {
     const auto self = std::static_pointer_cast<latch_operation>(shared_from_this());
-    auto wait = make_wait(client_, name_, wait_,
-                          [self](result<void> answer) { self->arrived(std::move(answer)); });
-    if (!wait) return;
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_ = wait;
-    }
-    wait->start(std::move(token_));
+    waiting_ = make_wait(client_, name_, wait_,
+                         [self](result<void> answer) { self->arrived(std::move(answer)); });
+    if (waiting_) waiting_->start(std::move(token_));
+  }
+  void stop() noexcept override {
+    if (waiting_) waiting_->cancel();
   }
 
   const std::shared_ptr<client::state> client_;
   const std::string name_;
   const duration wait_;
   std::stop_token token_;
-  std::mutex mutex_;
-  std::shared_ptr<latch_wait> waiting_;  // guarded by mutex_
+  std::shared_ptr<latch_wait> waiting_;  // set by begin()
 };
 
 }  // namespace

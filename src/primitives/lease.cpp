@@ -44,17 +44,9 @@ class loss_operation final : public detail::client_operation<void> {
   explicit loss_operation(std::shared_ptr<core::hold> hold)
       : client_operation<void>(hold->owner()), hold_(std::move(hold)) {}
 
-  void cancel() noexcept override {
-    end(failure(errc::cancelled, "stopped while waiting for the loss"));
-  }
-
  private:
   void begin() override {
     const auto self = std::static_pointer_cast<loss_operation>(shared_from_this());
-    {
-      const std::lock_guard lock(mutex_);
-      begun_ = true;
-    }
     const std::uint64_t watch =
         hold_->watch_end([self](result<void> how) { self->end(std::move(how)); });
     bool over = false;
@@ -65,13 +57,15 @@ class loss_operation final : public detail::client_operation<void> {
     }
     if (over) hold_->ignore_end(watch);
   }
+  void stop() noexcept override {
+    end(failure(errc::cancelled, "stopped while waiting for the loss"));
+  }
 
-  // Before begin() there is nobody to answer.
   void end(result<void> how) {
     std::uint64_t watch = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (!begun_ || std::exchange(ended_, true)) return;
+      if (std::exchange(ended_, true)) return;
       watch = watch_;
     }
     if (watch != 0) hold_->ignore_end(watch);
@@ -80,7 +74,6 @@ class loss_operation final : public detail::client_operation<void> {
 
   const std::shared_ptr<core::hold> hold_;
   std::mutex mutex_;
-  bool begun_ = false;       // guarded by mutex_
   bool ended_ = false;       // guarded by mutex_
   std::uint64_t watch_ = 0;  // guarded by mutex_
 };

@@ -109,24 +109,20 @@ void acquire_operation::begin() {
   const auto acquisition = engine_->acquire(
       std::move(request_),
       [self](result<std::shared_ptr<core::hold>> answer) { self->answered(std::move(answer)); });
-  bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
     if (answered_ || !acquisition) return;
     acquisition_ = acquisition;
-    cancelled = cancelled_;
   }
-  if (cancelled) return acquisition->cancel();
   // Outside the lock: a token that is stopped already calls back at once. If the answer comes just
   // now, the callback that is left behind cancels nothing.
   if (token_.stop_possible()) on_stop_.emplace(token_, acquisition);
 }
 
-void acquire_operation::cancel() noexcept {
+void acquire_operation::stop() noexcept {
   std::shared_ptr<core::acquisition> acquisition;
   {
     const std::lock_guard lock(mutex_);
-    cancelled_ = true;
     acquisition = std::move(acquisition_);
   }
   if (acquisition) acquisition->cancel();

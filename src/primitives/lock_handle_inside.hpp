@@ -49,10 +49,9 @@ class acquire_operation final : public client_operation<lease> {
   acquire_operation(const std::shared_ptr<client::state>& client, core::request request,
                     std::stop_token token);
 
-  void cancel() noexcept override;
-
  private:
   void begin() override;
+  void stop() noexcept override;
   void answered(result<std::shared_ptr<core::hold>> answer);
 
   const std::shared_ptr<core::engine> engine_;
@@ -62,7 +61,6 @@ class acquire_operation final : public client_operation<lease> {
   std::mutex mutex_;
   std::shared_ptr<core::acquisition> acquisition_;  // guarded by mutex_
   bool answered_ = false;                           // guarded by mutex_
-  bool cancelled_ = false;                          // guarded by mutex_
   stop_cancels<core::acquisition> on_stop_;         // touched by begin() only
 };
 

@@ -40,8 +40,6 @@ class multi_operation final : public detail::client_operation<multi_lease> {
         acquisition_(std::move(acquisition)),
         token_(std::move(token)) {}
 
-  void cancel() noexcept override { acquisition_->cancel(); }
-
  private:
   void begin() override {
     const auto self = std::static_pointer_cast<multi_operation>(shared_from_this());
@@ -49,6 +47,7 @@ class multi_operation final : public detail::client_operation<multi_lease> {
     acquisition_->start([self](result<multi_lease> answer) { self->arrived(std::move(answer)); });
     if (token_.stop_possible()) on_stop_.emplace(token_, acquisition_);
   }
+  void stop() noexcept override { acquisition_->cancel(); }
 
   const std::shared_ptr<multi_acquisition> acquisition_;
   std::stop_token token_;

@@ -27,12 +27,19 @@ class client_operation : public operation<T>,
   explicit client_operation(std::shared_ptr<core::engine> engine) : engine_(std::move(engine)) {}
 
   void start(callback done, executor where) final {
+    const auto self = this->shared_from_this();  // the answer may drop the caller's
     {
       const std::lock_guard lock(mutex_);
       done_ = std::move(done);
       where_ = std::move(where);
     }
     begin();
+    {
+      const std::lock_guard lock(mutex_);
+      begun_ = true;
+      if (!cancelled_) return;
+    }
+    stop();
   }
 
   void abandon() noexcept final {
@@ -41,14 +48,23 @@ class client_operation : public operation<T>,
       const std::lock_guard lock(mutex_);
       dropped = std::move(done_);
     }
-    this->cancel();
+    cancel();
   }
 
-  void cancel() noexcept override {}
+  void cancel() noexcept final {
+    {
+      const std::lock_guard lock(mutex_);
+      cancelled_ = true;
+      if (!begun_) return;  // start() sees it
+    }
+    stop();
+  }
 
  protected:
   // Leads to one call of arrived(), perhaps before it returns.
   virtual void begin() = 0;
+  // Ends a call that may take long. Only after begin() has returned; perhaps after the answer, and more than once.
+  virtual void stop() noexcept {}
 
   void arrived(result<T> answer) {
     executor where;
@@ -71,8 +87,11 @@ class client_operation : public operation<T>,
  private:
   const std::shared_ptr<core::engine> engine_;
   std::mutex mutex_;
-  callback done_;   // guarded by mutex_
-  executor where_;  // guarded by mutex_
+  // All below: guarded by mutex_.
+  callback done_;
+  executor where_;
+  bool begun_ = false;
+  bool cancelled_ = false;
 };
 
 // Called when a token is stopped: cancels what still waits.
