@@ -15,6 +15,9 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <memory>
+#include <optional>
+#include <variant>
 #include <vector>
 
 namespace holdfast::test {
@@ -51,6 +54,36 @@ TEST_P(sql_bound, a_holder_whose_connection_was_ended_is_notified_at_once) {
   EXPECT_GT(next->fence(), held->fence());
   // The client reconnects by itself.
   EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+}
+
+TEST_P(sql_bound, a_grant_that_is_asked_for_again_lasts_from_then_on) {
+  // Broken: with a lock delay, a hold is given back although its last grant is still valid, since an attempt that is
+  // repeated (its first answer came too late) does not count as a sign of life.
+  const client first = open_client(url_);
+  EXPECT_THAT(mutex(first, "stock").acquire({.wait = patience}),
+              succeeds());  // the tables are there
+  const auto store = world_->store("&strategy=" + GetParam().strategy);
+  EXPECT_TRUE(also_longer(500ms, [&](duration ttl) {
+    auto claim = std::make_shared<spi::claim>();
+    claim->id.bytes[0] = static_cast<std::uint8_t>(ttl / 500ms);
+    claim->resource = {"", "stock"};
+    claim->ttl = ttl;
+    claim->lock_delay = 1ms;
+    std::optional<fence_token> fence;
+    const time_point end = clock::now() + 3 * ttl;
+    while (clock::now() < end) {
+      const auto answer = attempted(*store, claim);
+      const auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
+      if (grant == nullptr || fence.value_or(grant->fence) != grant->fence) {
+        left(*store, claim);
+        return testing::AssertionFailure() << "it was given back within its ttl";
+      }
+      fence = grant->fence;
+    }
+    left(*store, claim);
+    return testing::AssertionSuccess();
+  }));
+  store->close();
 }
 
 TEST_P(sql_bound, a_restart_ends_the_holds_and_not_the_waits) {

@@ -51,6 +51,22 @@ inline std::vector<spi::check> probed(const client& who) {
   return checks;
 }
 
+// What the store answers. Throws nothing.
+[[nodiscard]] inline result<spi::outcome> attempted(spi::store& store,
+                                                    const spi::claim_ptr& claim) {
+  std::promise<result<spi::outcome>> said;
+  store.attempt(claim, std::make_shared<silent_wakeup>(), {.deadline = clock::now() + patience},
+                [&](result<spi::outcome> answer) { said.set_value(std::move(answer)); });
+  return said.get_future().get();
+}
+
+inline void left(spi::store& store, const spi::claim_ptr& claim) {
+  std::promise<void> said;
+  store.leave(claim, {.deadline = clock::now() + patience},
+              [&](const result<spi::departure>&) { said.set_value(); });
+  said.get_future().get();
+}
+
 // How soon a claim that has to wait is to ask again, as the store says; zero: it is granted.
 [[nodiscard]] inline duration recheck_of(spi::store& store, const std::string& name,
                                          std::uint8_t id) {
@@ -58,10 +74,7 @@ inline std::vector<spi::check> probed(const client& who) {
   claim->id.bytes[0] = id;
   claim->resource = {"", name};
   claim->ttl = 30s;
-  std::promise<result<spi::outcome>> said;
-  store.attempt(claim, std::make_shared<silent_wakeup>(), {.deadline = clock::now() + patience},
-                [&](result<spi::outcome> answer) { said.set_value(std::move(answer)); });
-  const auto answer = said.get_future().get();
+  const auto answer = attempted(store, claim);
   if (!answer) throw lock_error(answer.error());
   const auto* blocked = std::get_if<spi::blocked>(&*answer);
   return blocked != nullptr ? blocked->recheck_after : duration{0};

@@ -5,10 +5,15 @@
 #include "integration/sql_harness.hpp"
 #ifdef HOLDFAST_WITH_MARIADB
 #include "integration/mariadb_harness.hpp"
+#include "stores/mariadb/engine.hpp"
 #endif
 #ifdef HOLDFAST_WITH_POSTGRESQL
 #include "integration/postgresql_harness.hpp"
+#include "stores/postgresql/engine.hpp"
 #endif
+
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/url.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -29,6 +34,9 @@ class sql_world {
   [[nodiscard]] virtual std::string url(const std::string& extra = {}) const = 0;
   [[nodiscard]] virtual std::uint16_t port() const = 0;
 
+  // Without a client around it.
+  [[nodiscard]] virtual std::shared_ptr<spi::store> store(const std::string& extra) const = 0;
+
   enum class shutdown : std::uint8_t { orderly, killed };
   virtual void restart(shutdown how) = 0;
   // By an administrator: the connection that carries the oldest hold; and three in ten of all.
@@ -46,6 +54,9 @@ class postgresql_world final : public sql_world {
     return server_->url(schema_, extra);
   }
   [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
+  [[nodiscard]] std::shared_ptr<spi::store> store(const std::string& extra) const override {
+    return *postgresql::open_postgresql(*spi::parse_url(url(extra)), spi::make_reactor(), {});
+  }
   void restart(shutdown how) override {
     server_->restart(how == shutdown::orderly ? postgresql_server::shutdown::fast
                                               : postgresql_server::shutdown::immediate);
@@ -75,6 +86,9 @@ class mariadb_world final : public sql_world {
     return server_->url(prefix_, extra);
   }
   [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
+  [[nodiscard]] std::shared_ptr<spi::store> store(const std::string& extra) const override {
+    return *mariadb::open_mariadb(*spi::parse_url(url(extra)), spi::make_reactor(), {});
+  }
   void restart(shutdown how) override {
     // What a killed server has committed is in the kernel's cache.
     how == shutdown::orderly ? server_->stop() : server_->kill();

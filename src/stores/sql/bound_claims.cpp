@@ -33,6 +33,15 @@ bool bound_claims::enter(life in, spi::claim_ptr claim, std::shared_ptr<spi::wak
   return true;
 }
 
+bool bound_claims::enter_again(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> holder) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(claim);
+  if (found == held_.end()) return false;
+  ++delivering_;
+  found->second.holder.swap(holder);
+  return true;
+}
+
 void bound_claims::leave() {
   std::vector<std::shared_ptr<spi::wakeup>> those;
   error why;
@@ -75,6 +84,15 @@ void run_out::prove(const spi::claim_ptr& claim, time_point sent) {
     known = !all_.insert_or_assign(claim->id, one{claim, until}).second;
   }
   if (!known) watch(claim->id, until);
+}
+
+bool run_out::extend(const spi::claim_ptr& claim, time_point sent) {
+  if (claim->lock_delay <= duration{0}) return true;
+  const std::lock_guard lock(mutex_);
+  const auto found = all_.find(claim->id);
+  if (found == all_.end()) return false;
+  found->second.until = sent + std::min(claim->ttl, longest_belief);
+  return true;
 }
 
 void run_out::forget(const spi::claim_id& claim) {

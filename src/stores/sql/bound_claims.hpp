@@ -47,6 +47,15 @@ class bound_claims {
     leave();
     return true;
   }
+  // The same grant once more, of a claim that is tied. False, and nothing is delivered: it is not, or not any more.
+  template <class Deliver>
+  [[nodiscard]] bool deliver_again(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> holder,
+                                   Deliver&& deliver) {
+    if (!enter_again(claim, std::move(holder))) return false;
+    std::forward<Deliver>(deliver)();
+    leave();
+    return true;
+  }
   void untie(const spi::claim_id& claim) noexcept;
 
   // Null: not bound here, or not any more.
@@ -60,6 +69,7 @@ class bound_claims {
   };
 
   bool enter(life in, spi::claim_ptr claim, std::shared_ptr<spi::wakeup> holder);
+  bool enter_again(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> holder);
   void leave();
   static void tell(const std::vector<std::shared_ptr<spi::wakeup>>& those, const error& why);
 
@@ -85,6 +95,8 @@ class run_out : public std::enable_shared_from_this<run_out> {
   // It was proven by a request sent at that time, and is valid no longer than its ttl after that.
   // Claims without a delay are ignored.
   void prove(const spi::claim_ptr& claim, time_point sent);
+  // The same of a hold that was proven before. False: it has run out.
+  [[nodiscard]] bool extend(const spi::claim_ptr& claim, time_point sent);
   void forget(const spi::claim_id& claim);
   void close();
 

@@ -301,15 +301,17 @@ void row_store::confirm(const std::shared_ptr<attempt_state>& what,
   arguments with;
   with.bytes(bytes_of(what->claim->id)).home();
   holder->over->send(statement::row_beat, std::move(with), what->until,
-                     [self = own(), what](const result<rows>& said) {
+                     [self = own(), what, holder](const result<rows>& said) {
                        if (!said) return self->finish(what, tl::unexpected(said.error()));
                        const auto answer = to_renewals(*said, 1);
                        if (!answer) return self->finish(what, tl::unexpected(answer.error()));
-                       if (answer->front().state == spi::hold_state::lost) {
-                         return self->finish(what,
-                                             self->failed(errc::unavailable, "it was taken away"));
+                       if (answer->front().state == spi::hold_state::lost ||
+                           !self->run_out_->extend(what->claim, what->sent) ||
+                           !holder->bound_claims->deliver_again(what->claim->id, what->wakeup, [&] {
+                             self->finish(what, spi::outcome(answer->front().grant));
+                           })) {
+                         self->finish(what, self->failed(errc::unavailable, "it was taken away"));
                        }
-                       self->finish(what, spi::outcome(answer->front().grant));
                      });
 }
 
