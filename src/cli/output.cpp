@@ -111,12 +111,11 @@ void status_line::show(const std::string& text) {
   winsize size{};
   const bool has_width = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   visible_ = true;
-  write_all(STDERR_FILENO,
-            std::string(wipe_line) + (has_width ? cut(text, size.ws_col - 1U) : text));
+  write_to_stderr(std::string(wipe_line) + (has_width ? cut(text, size.ws_col - 1U) : text));
 }
 
 void status_line::wipe() noexcept {
-  if (std::exchange(visible_, false)) write_all(STDERR_FILENO, wipe_line);
+  if (std::exchange(visible_, false)) write_to_stderr(wipe_line);
 }
 
 std::string bar_text(const std::string& label, std::size_t done, std::size_t total,

@@ -1,17 +1,26 @@
 // elect --listen, as a load balancer asks it: with curl.
 #include "cli/fixture.hpp"
+#include "runtime/descriptor.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/free_port.hpp"
 #include "support/redis_server.hpp"
 #include "support/rounds.hpp"
 
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <vector>
 
 namespace holdfast::cli_test {
 namespace {
@@ -41,6 +50,20 @@ class leader_page : public command_line {
 
 #ifdef HOLDFAST_WITH_HTTP
 
+// A connection that asks nothing.
+runtime::descriptor connected(std::uint16_t port) {
+  runtime::descriptor made =
+      runtime::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    throw std::system_error(errno, std::system_category(), "connect");
+  }
+  return made;
+}
+
 TEST_F(leader_page, says_200_with_the_term_while_it_leads_and_503_while_it_waits) {
   // Broken: a load balancer sends requests to a candidate.
   const std::uint16_t one = test::free_port();
@@ -64,6 +87,29 @@ TEST_F(leader_page, says_200_with_the_term_while_it_leads_and_503_while_it_waits
   leader.end();
   ASSERT_TRUE(candidate.says("leads"));
   EXPECT_EQ(status(two), "200");
+}
+
+TEST_F(leader_page, survives_a_thread_that_cannot_be_made) {
+  // Broken: a request on a machine that has no room for another thread ends the leader.
+  const std::uint16_t port = test::free_port();
+  process leader = begin(campaign(port, "host-1"));
+  ASSERT_TRUE(leader.says("leads"));
+  std::ifstream sizes("/proc/" + std::to_string(leader.pid()) + "/statm");
+  rlim_t pages = 0;
+  ASSERT_TRUE(sizes >> pages);
+  rlimit before{};
+  ASSERT_EQ(::prlimit(leader.pid(), RLIMIT_AS, nullptr, &before), 0);
+  // Less than the stack of a thread is left.
+  const rlimit tight{pages * static_cast<rlim_t>(::getpagesize()) + (1U << 20U), before.rlim_max};
+  ASSERT_EQ(::prlimit(leader.pid(), RLIMIT_AS, &tight, nullptr), 0);
+  {
+    // Each keeps a thread busy. Stacks of threads that have ended are used first.
+    std::vector<runtime::descriptor> busy;
+    for (int i = 0; i < 6; ++i) busy.push_back(connected(port));
+    EXPECT_NE(status(port), "200");
+  }
+  ASSERT_EQ(::prlimit(leader.pid(), RLIMIT_AS, &before, nullptr), 0);
+  EXPECT_TRUE(eventually([&] { return status(port) == "200"; }));
 }
 
 TEST_F(leader_page, answers_nothing_else) {

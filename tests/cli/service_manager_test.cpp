@@ -114,6 +114,17 @@ TEST_F(service, the_watchdog_hears_from_us) {
   ASSERT_TRUE(manager_.hears("WATCHDOG=1\nWATCHDOG=1\n"));
 }
 
+TEST_F(service, a_candidate_with_a_short_watchdog_does_not_ask_a_silent_engine) {
+  // Broken: a look at an engine that does not answer takes 5 s, and systemd ends the candidate meanwhile.
+  process leader = begin({"elect", "x", "--", "sh", "-c", "echo leads; exec sleep 1000"});
+  ASSERT_TRUE(leader.says("leads"));
+  manager_.forget();
+  shell_.environment["WATCHDOG_USEC"] = "200000";
+  process standby = begin({"elect", "x", "--", "true"});
+  ASSERT_TRUE(manager_.hears("WATCHDOG=1\nWATCHDOG=1\nWATCHDOG=1\n"));
+  EXPECT_EQ(manager_.heard().find("held by"), std::string::npos) << manager_.heard();
+}
+
 #ifdef HOLDFAST_WITH_HTTP
 TEST_F(service, serve_is_ready_when_it_listens) {
   // Broken: systemd considers it ready before anybody can query it, or ends it although it is

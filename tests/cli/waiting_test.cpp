@@ -4,6 +4,7 @@
 #include "cli/terminal_process.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <regex>
 
@@ -56,6 +57,18 @@ TEST_F(waiting, for_a_permit_counts_the_other_holders) {
   process two = hold("gpu", {"--max", "2"});
   terminal_process waiter = sit({"run", "--max", "2", "gpu", "--", "true"});
   EXPECT_TRUE(waiter.shows(" and 1 other"));
+}
+
+TEST_F(waiting, a_stopped_terminal_does_not_keep_the_command_from_starting) {
+  // Broken: after ^S the lock is held for a command that does not begin until somebody presses ^Q.
+  process holder = hold("x");
+  terminal_process waiter = sit({"run", "x", "--", "touch", "began"});
+  ASSERT_TRUE(waiter.shows("waiting for x, held by "));
+  waiter.types("\x13");
+  holder.send(SIGTERM);
+  EXPECT_TRUE(eventually([&] { return ::access((home_ / "began").c_str(), F_OK) == 0; }));
+  waiter.types("\x11");
+  EXPECT_EQ(waiter.end(), 0) << waiter.screen();
 }
 
 TEST_F(waiting, without_a_terminal_is_silent_until_it_ends) {

@@ -15,6 +15,7 @@
 #include <exception>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 namespace holdfast::http {
@@ -157,10 +158,8 @@ class connection_threads : public httplib::TaskQueue {
   void enqueue(std::function<void()> serve) override {
     {
       const std::lock_guard lock(mutex_);
-      const bool spare = waiting_.size() < idle_;
-      if (spare || threads_.size() < most_) {
+      if (waiting_.size() < idle_ || add_thread()) {
         waiting_.push_back(std::move(serve));
-        if (!spare) threads_.emplace_back([this] { work(); });
         changed_.notify_one();
         return;
       }
@@ -180,6 +179,17 @@ class connection_threads : public httplib::TaskQueue {
   }
 
  private:
+  // Called with the mutex held. False: over the limit, ours or the system's.
+  bool add_thread() {
+    if (threads_.size() >= most_) return false;
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {

@@ -136,6 +136,9 @@ void presence::ending(const std::string& status) noexcept {
 // "waiting for 'nightly', held by host:4711:backup.sh, 2 waiting"
 std::string presence::line_text(const client& client) const {
   std::string text = "STATUS=waiting for " + what_;
+  // A silent engine delays a look, and what the watchdog hears, for so long. A candidate is watched already.
+  constexpr duration longest_look = std::chrono::seconds(5);
+  if (how_.elects && watchdog_beat() <= longest_look) return text;
   const auto seen = client.inspect(how_.names.front());
   if (!seen) return text;
   if (!seen->holders.empty() && !seen->holders.front().payload.empty()) {
@@ -145,8 +148,12 @@ std::string presence::line_text(const client& client) const {
   return text;
 }
 
+duration presence::watchdog_beat() const {
+  return how_.pass_notify ? forever : manager_.watchdog_beat();
+}
+
 void presence::work(const std::stop_token& stop) {
-  const duration watchdog = how_.pass_notify ? forever : manager_.watchdog_beat();
+  const duration watchdog = watchdog_beat();
   time_point look_at = clock::now();
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {

@@ -79,6 +79,7 @@ class presence {
  private:
   void work(const std::stop_token& stop);
   [[nodiscard]] std::string line_text(const client& client) const;
+  [[nodiscard]] duration watchdog_beat() const;
 
   const hold_arguments& how_;
   const std::string what_;

@@ -60,7 +60,7 @@ void waiting_note::over() noexcept {
 void waiting_note::work(const std::stop_token& stop) {
   time_point next = clock::now() + quiet_at_first;
   while (pause_until(stop, next)) {
-    const sight seen = look();
+    const sight seen = look(stop);
     const time_point look_again = seen.at + between_looks;
     while (next < look_again) {
       show(text(seen));
@@ -78,8 +78,9 @@ bool waiting_note::pause_until(const std::stop_token& stop, time_point when) {
 }
 
 // Of several locks, the first that is held.
-waiting_note::sight waiting_note::look() const {
+waiting_note::sight waiting_note::look(const std::stop_token& stop) const {
   for (const std::string& name : names_) {
+    if (stop.stop_requested()) break;
     auto state = client_.inspect(name);
     if (!state || (state->holders.empty() && !state->blocked_for)) continue;
     return {name, std::move(*state), clock::now()};

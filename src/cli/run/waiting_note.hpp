@@ -37,7 +37,7 @@ class waiting_note {
   struct sight;  // what was seen of the lock that is waited for
 
   void work(const std::stop_token& stop);
-  [[nodiscard]] sight look() const;
+  [[nodiscard]] sight look(const std::stop_token& stop) const;
   [[nodiscard]] std::string text(const sight& seen) const;
   // Waits until the time, or for over(): then false.
   bool pause_until(const std::stop_token& stop, time_point when);
