@@ -197,8 +197,9 @@ hf_status hf_queue_next(hf_queue* queue, uint64_t* tags, size_t limit, size_t* c
                         hf_error* error) {
   return guarded(error, [&]() -> hf_status {
     answer_queue& answered = *use(queue, "queue").inside;
-    need(limit == 0 ? nullptr : tags, "tags");
-    need(count, "tags");
+    need(tags, "tags");
+    need(count, "count");
+    if (limit == 0) mistake(errc::invalid, "limit is 0");
     *count = answered.take(tags, limit);
     return *count > 0 ? report(error, HF_OK, {}) : pending(error);
   });
