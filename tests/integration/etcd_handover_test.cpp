@@ -139,7 +139,7 @@ void etcd_handover::adopt_too_late(const client& near, fault_proxy& another,
     ways[i]->delay(way::to_client, 300ms);
     before[i] = ways[i]->pieces(way::to_client);
   }
-  auto adopts = in_thread([&] { return near.adopt(*token, {.wait = 1s}); });
+  auto adopts = in_thread([&] { return near.adopt(*token, {.wait = 4s}); });
   const auto used = [&]() -> fault_proxy* {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       if (ways[i]->pieces(way::to_client) > before[i]) return ways[i];

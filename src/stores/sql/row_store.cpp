@@ -31,8 +31,7 @@ namespace {
 class row_store final : public bound_store {
  public:
   using bound_store::bound_store;
-  // Called once, when the store is shared.
-  void open();
+  void open();  // once, when the store is shared
   ~row_store() override {
     if (!guard_.forked()) close();
   }
@@ -98,9 +97,8 @@ class row_store final : public bound_store {
   std::shared_ptr<row_pool> pool_;  // set by make(), then constant
 
   std::mutex mutex_;
-  std::map<spi::claim_id, std::shared_ptr<attempt_state>>
-      attempts_;  // guarded by mutex_: attempts under way
-  // guarded by mutex_: names being given back. Attempts for them come after, as on one connection.
+  // All below: guarded by mutex_. Attempts for a name that is being given back come after, as on one connection.
+  std::map<spi::claim_id, std::shared_ptr<attempt_state>> attempts_;  // under way
   std::map<std::string, giving> giving_;
 };
 
