@@ -47,7 +47,7 @@ class [[nodiscard]] lease {
   // on, whether the answer is awaited or not.
   awaitable<void> async_release();
 
-  // Hands the lease over to whoever owns the token; client::adopt() continues it in this process or
+  // Hands the lease over to the owner of the token; client::adopt() continues it in this process or
   // another one: the same lock with the same fence, while nobody else gets in. Until then it is not
   // renewed and lives on its ttl alone, counted from this call. The token is a secret: anyone who
   // has it can adopt, renew and release. Waits for the answer, at most a third of the ttl or 5 s.

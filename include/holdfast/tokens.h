@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Hands the lease over to whoever owns the token; hf_adopt continues it, in this process or another
+/* Hands the lease over to the owner of the token; hf_adopt continues it, in this process or another
  * one: the same lock with the same fence, while nobody else gets in. Until then it is not renewed
  * and lives on its ttl alone, counted from this call. The token is a secret: anyone who has it can
  * adopt, renew and release. It belongs to the lease, as other strings do: copy it before the lease

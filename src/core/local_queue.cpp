@@ -212,7 +212,7 @@ void local_queue::admit_next() {
   admit(lock);
 }
 
-// One at a time, in a loop instead of by recursion: whoever is admitted may fail at once and leave
+// One at a time, in a loop instead of by recursion: one that is admitted may fail at once and leave
 // again, ten thousand in a row when the engine is gone.
 void local_queue::admit(std::unique_lock<std::mutex>& lock) {
   if (std::exchange(admitting_, true)) return;

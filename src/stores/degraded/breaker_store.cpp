@@ -127,7 +127,7 @@ void breaker_store::look() {
 void breaker_store::looked(const result<spi::resource_state>& answer) {
   const auto why = silence(answer);
   {
-    // Before the state is read: whoever starts to doubt from now on starts a look of its own.
+    // Before the state is read: a caller that starts to doubt from now on starts its own look.
     const std::lock_guard lock(mutex_);
     looking_ = false;
     if (why) last_ = *why;

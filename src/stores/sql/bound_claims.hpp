@@ -25,7 +25,7 @@ inline constexpr duration longest_belief = std::chrono::seconds(30);
 
 // Thread-safe. Makes outside calls under no lock.
 //
-// What must hold: whoever is notified of a grant is also notified of its loss, in this order,
+// What must hold: a holder that is notified of a grant is also notified of its loss, in this order,
 // although the answer and the end of the connection may come on two threads. So while a grant is
 // being delivered, the news of an end waits for it.
 class bound_claims {

@@ -47,7 +47,7 @@ class notifications : public std::enable_shared_from_this<notifications> {
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change);
 
-  // Afterwards no notifications arrive any more, and whoever waited for it
+  // Afterwards no notifications arrive any more, and everything that waited for it
   // to open has been answered.
   void close() noexcept;
 

@@ -274,7 +274,7 @@ void sqlite_store::revoke(const spi::resource_id& resource, spi::revocation how,
 
 // --- inspection, latches, and listeners ----------------------------------------------------------
 
-// Only looks: dead clients, and expired claims, are removed by whoever wants the lock. It
+// Only looks: dead clients, and expired claims, are removed by those that want the lock. It
 // is blocked by what is stored, and by what will be stored when somebody removes the
 // claims that ended abnormally.
 void sqlite_store::leave_out_dead(contents& of, time_point deadline) {
