@@ -13,10 +13,10 @@ function(holdfast_sources_flat variable folder)
 endfunction()
 
 # holdfast_unity(<target>): compiles the target's sources in groups of neighbours, which parses the common
-# headers once a group (docs/decisions/0018-fast-builds.md). Groups are made by folder, so that a new file
-# changes the groups of its own folder alone. Names in anonymous namespaces are unique within a folder; with
-# BY_PREFIX, within the files of a folder that begin with the same word.
-set(HOLDFAST_UNITY_SIZE 8 CACHE STRING "Source files compiled together; 1: each by itself")
+# headers once a group (docs/decisions/0018-fast-builds.md). Groups are made by folder, all of about the same
+# size, so that a new file changes the groups of its own folder alone. Names in anonymous namespaces are
+# unique within a folder; with BY_PREFIX, within the files of a folder that begin with the same word.
+set(HOLDFAST_UNITY_SIZE 7 CACHE STRING "Source files compiled together, at most; 1: each by itself")
 mark_as_advanced(HOLDFAST_UNITY_SIZE)
 
 function(holdfast_unity target)
@@ -35,9 +35,19 @@ function(holdfast_unity target)
       string(APPEND folder "_${prefix}")
     endif()
     string(MAKE_C_IDENTIFIER "${folder}" group)
-    math(EXPR count_${group} "${count_${group}} + 1")
-    math(EXPR index "(${count_${group}} - 1) / ${HOLDFAST_UNITY_SIZE}")
-    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}_${index}")
+    list(APPEND groups ${group})
+    list(APPEND files_${group} "${source}")
+  endforeach()
+  list(REMOVE_DUPLICATES groups)
+  foreach(group IN LISTS groups)
+    list(LENGTH files_${group} count)
+    math(EXPR parts "(${count} + ${HOLDFAST_UNITY_SIZE} - 1) / ${HOLDFAST_UNITY_SIZE}")
+    set(place 0)
+    foreach(source IN LISTS files_${group})
+      math(EXPR part "${place} * ${parts} / ${count}")
+      math(EXPR place "${place} + 1")
+      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}_${part}")
+    endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
