@@ -3,6 +3,8 @@
 #include "stores/forwarding_store.hpp"
 #include "support/also_longer.hpp"
 
+#include <future>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -188,6 +190,44 @@ TEST(breaker_store, a_waiter_whose_engine_dies_is_notified_when_the_breaker_open
   world.restore();
   EXPECT_TRUE(eventually([&] { return other.inspect("stock")->waiters.empty(); }))
       << "its place in line is left once the engine answers";
+}
+
+TEST(breaker_store, what_happens_while_something_is_told_is_told_afterwards) {
+  // Broken: two threads report at the same time, "unreachable" arrives last, and an engine that
+  // answers is considered unreachable.
+  const auto runtime = spi::make_reactor();
+  const auto way = std::make_shared<lossy_store>(
+      runtime, stores::open(spi::parse_url("memory:").value(), runtime).value());
+  const auto watched = std::make_shared<degraded::breaker_store>(
+      runtime, way, degraded::breaker_settings{.failures = 1, .pause = 20ms});
+  const auto look = [&] {
+    std::promise<void> answered;
+    watched->inspect({"", "stock"}, {.deadline = clock::now() + patience},
+                     [&](const result<spi::resource_state>&) { answered.set_value(); });
+    answered.get_future().wait();
+  };
+  std::mutex guard;
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& what) {
+    const std::lock_guard lock(guard);
+    told.push_back(what);
+  };
+  watched->report_to([&](spi::reach now, const error&) {
+    tell(now == spi::reach::lost ? "lost" : "back");
+    if (now == spi::reach::lost) {
+      way->set(trouble::none);
+      std::jthread(look).join();
+    }
+    tell("end");
+  });
+  way->set(trouble::no_request);
+  look();
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(guard);
+    return told == std::vector<std::string>{"lost", "end", "back", "end"};
+  }));
+  EXPECT_FALSE(watched->open());
+  watched->close();
 }
 
 TEST(breaker_store, its_options_are_checked) {

@@ -23,7 +23,8 @@ TEST(breaker, opens_when_it_doubts_and_a_look_fails) {
   EXPECT_FALSE(breaker.looked_in_vain()) << "nobody doubted";
   EXPECT_TRUE(breaker.failed());
   EXPECT_FALSE(breaker.open());
-  EXPECT_FALSE(breaker.answered()) << "it was not open";
+  EXPECT_TRUE(breaker.answered());
+  EXPECT_FALSE(breaker.closes()) << "it was not open";
   EXPECT_FALSE(breaker.looked_in_vain()) << "there was an answer meanwhile";
   EXPECT_TRUE(breaker.failed());
   EXPECT_TRUE(breaker.looked_in_vain());
@@ -50,6 +51,7 @@ TEST(breaker, closes_with_the_first_answer_and_counts_from_zero) {
   breaker.failed();
   breaker.looked_in_vain();
   EXPECT_TRUE(breaker.answered());
+  EXPECT_TRUE(breaker.closes());
   EXPECT_FALSE(breaker.open());
   EXPECT_FALSE(breaker.answered());
   EXPECT_FALSE(breaker.failed());

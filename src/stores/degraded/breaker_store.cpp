@@ -7,6 +7,8 @@ namespace holdfast::degraded {
 
 namespace {
 
+constexpr std::size_t most_changes = 3;  // not reported yet
+
 // No claim uses this name: it is only probed.
 const spi::resource_id nobodys{"", "holdfast breaker"};
 
@@ -68,7 +70,7 @@ spi::completion<T> breaker_store::judged(spi::completion<T> done) {
 
 void breaker_store::judge(const std::optional<error>& silence) {
   if (!silence) {
-    if (breaker_.answered()) report(spi::reach::back, {});
+    if (breaker_.answered()) turn(spi::reach::back, {});
     return;
   }
   {
@@ -85,13 +87,24 @@ error breaker_store::refusal() const {
                              "), and is not asked until it does"};
 }
 
-void breaker_store::report(spi::reach now, const error& why) {
-  std::shared_ptr<spi::reach_sink> sink;
-  {
-    const std::lock_guard lock(mutex_);
-    sink = sink_;
+// Opens or closes the breaker, and reports it. While one change is being reported, those that
+// follow are left to the thread that does so.
+void breaker_store::turn(spi::reach to, const error& why) {
+  std::unique_lock lock(mutex_);
+  if (!(to == spi::reach::back ? breaker_.closes() : breaker_.looked_in_vain())) return;
+  changes_.emplace_back(to, why);
+  // They alternate: of many, two in the middle can be left out.
+  if (changes_.size() > most_changes) changes_.erase(changes_.begin(), changes_.begin() + 2);
+  if (std::exchange(reporting_, true)) return;
+  while (!changes_.empty()) {
+    const auto next = std::move(changes_.front());
+    changes_.pop_front();
+    const auto sink = sink_;
+    lock.unlock();
+    if (sink && *sink) (*sink)(next.first, next.second);
+    lock.lock();
   }
-  if (sink && *sink) (*sink)(now, why);
+  reporting_ = false;
 }
 
 // False: a look is under way already, or nobody is interested any more.
@@ -133,7 +146,7 @@ void breaker_store::looked(const result<spi::resource_state>& answer) {
     if (why) last_ = *why;
   }
   if (!why) return judge(std::nullopt);
-  if (breaker_.looked_in_vain()) report(spi::reach::lost, *why);
+  turn(spi::reach::lost, *why);
   if (!breaker_.closed() && begins_look()) look_later();
 }
 

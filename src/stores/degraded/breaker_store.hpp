@@ -17,9 +17,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace holdfast::degraded {
@@ -45,10 +47,14 @@ class breaker {
   }
   // True: it opened just now.
   bool looked_in_vain() noexcept { return moves(state::doubted, state::open); }
-  // True: it was open until now.
+  // True: it is to be closed.
   bool answered() noexcept {
     failures_.store(0, std::memory_order_release);
-    return !closed() && state_.exchange(state::closed, std::memory_order_acq_rel) == state::open;
+    return !closed();
+  }
+  // True: it was open until now.
+  bool closes() noexcept {
+    return state_.exchange(state::closed, std::memory_order_acq_rel) == state::open;
   }
   [[nodiscard]] bool open() const noexcept {
     return state_.load(std::memory_order_acquire) == state::open;
@@ -76,8 +82,9 @@ struct breaker_settings {
   duration look_limit = std::chrono::seconds(2);  // how long one look may take
 };
 
-// Thread-safe; no lock is held while the engine or a listener is called. Reports are made by
-// whatever thread brought the answer. Made by make_shared: completions keep it.
+// Thread-safe; no lock is held while the engine or a listener is called. Reports are made one at a
+// time, in the order of the changes, by a thread that brought an answer. Made by make_shared:
+// completions keep it.
 class breaker_store final : public stores::forwarding_store,
                             public std::enable_shared_from_this<breaker_store> {
  public:
@@ -108,7 +115,7 @@ class breaker_store final : public stores::forwarding_store,
   spi::completion<T> judged(spi::completion<T> done);
   void judge(const std::optional<error>& silence);
   [[nodiscard]] error refusal() const;
-  void report(spi::reach now, const error& why);
+  void turn(spi::reach to, const error& why);
 
   // The probes of an engine that does not answer.
   bool begins_look();
@@ -127,6 +134,9 @@ class breaker_store final : public stores::forwarding_store,
   std::optional<spi::runtime::timer_id> timer_;  // guarded by mutex_
   bool looking_ = false;                         // guarded by mutex_: now, or by the timer
   bool closed_ = false;                          // guarded by mutex_
+  bool reporting_ = false;                       // guarded by mutex_
+  // Guarded by mutex_: changes that are not reported yet.
+  std::deque<std::pair<spi::reach, error>> changes_;
 };
 
 }  // namespace holdfast::degraded
