@@ -56,12 +56,15 @@ void release_channels::listen(const spi::claim& claim, partition where_it_is,
   where->second.listener = begins;
   lock.unlock();
   auto made = topology_->listen(where_it_is, which, begins);
-  if (!made) return interrupted(which, made.error());
   std::unique_ptr<spi::subscription> unneeded;
-  const std::lock_guard again(mutex_);
-  const auto found = channels_.find(which);
-  const bool wanted = found != channels_.end() && found->second.listener == begins;
-  (wanted ? found->second.subscription : unneeded) = std::move(*made);
+  {
+    const std::lock_guard again(mutex_);
+    const auto found = channels_.find(which);
+    const bool wanted = found != channels_.end() && found->second.listener == begins;
+    if (made) (wanted ? found->second.subscription : unneeded) = std::move(*made);
+    if (!made && wanted) found->second.listener.reset();  // the next one to listen tries again
+  }
+  if (!made) interrupted(which, made.error());
 }
 
 void release_channels::forget(const spi::claim& claim, const std::string& channel) noexcept {
