@@ -1,6 +1,7 @@
 #include "cli/connection.hpp"
 
 #include "cli/text.hpp"
+#include "core/hex.hpp"
 #include "core/names.hpp"
 
 #include <holdfast/spi/url.hpp>
@@ -86,7 +87,7 @@ outcome<address> find_address(const context& context, memory_is memory) {
   } else {
     auto file = default_file();
     if (!file) return tl::unexpected(std::move(file.error()));
-    found.url = "sqlite:" + in_url(*file);
+    found.url = "sqlite:" + core::path_in_url(*file);
   }
   const auto& received = context.received;
   if (received && found.url == public_url(received->url)) {
@@ -145,22 +146,6 @@ std::optional<complaint> engine::first_contact(const std::string& name) const {
   const auto seen = client.inspect(name);
   if (seen || seen.error() != errc::unavailable) return std::nullopt;
   return from_engine("the engine cannot be reached", to.engine, "inspect", seen.error());
-}
-
-std::string in_url(std::string_view path) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '%' || c == '?' || c == '#') {
-      text += '%';
-      text += digits[byte >> 4U];
-      text += digits[byte & 15U];
-    } else {
-      text += c;
-    }
-  }
-  return text;
 }
 
 namespace {

@@ -93,7 +93,4 @@ struct engine {
 };
 outcome<engine> open_engine(const context& context, std::string payload = {});
 
-// A path as the path of a URL: characters with a meaning in URLs are escaped.
-std::string in_url(std::string_view path);
-
 }  // namespace holdfast::cli

@@ -1,3 +1,5 @@
+#include "core/hex.hpp"
+
 #include <holdfast/spi/claim.hpp>
 
 #include <string_view>
@@ -5,8 +7,6 @@
 namespace holdfast::spi {
 
 namespace {
-
-constexpr std::string_view digits = "0123456789abcdef";
 
 std::uint64_t half(const claim_id& id, std::size_t from) {
   std::uint64_t bits = 0;
@@ -24,20 +24,11 @@ std::uint64_t mix(std::uint64_t z) {
 
 std::string public_id(const claim_id& id) {
   // 64 of 128 bits: anyone who reads it still has 2^64 ids to try.
-  const std::uint64_t bits = mix(half(id, 0) ^ mix(half(id, 8) + 0x9e3779b97f4a7c15ULL));
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) text[i] = digits[bits >> (60 - 4 * i) & 15U];
-  return text;
+  return core::hex_of(mix(half(id, 0) ^ mix(half(id, 8) + 0x9e3779b97f4a7c15ULL)));
 }
 
 std::string to_hex(const claim_id& id) {
-  std::string text;
-  text.reserve(32);
-  for (const std::uint8_t byte : id.bytes) {
-    text += digits[byte >> 4U];
-    text += digits[byte & 15U];
-  }
-  return text;
+  return core::hex_of({reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()});
 }
 
 }  // namespace holdfast::spi

@@ -1,3 +1,5 @@
+#include "core/hex.hpp"
+
 #include <holdfast/spi/url.hpp>
 
 #include <algorithm>
@@ -9,29 +11,12 @@ namespace holdfast::spi {
 
 namespace {
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 result<std::string> decode(std::string_view text, const char* where) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain += text[i];
-      continue;
-    }
-    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0 || (high == 0 && low == 0)) {
-      return failure(errc::invalid, std::string("URL: bad %-escape in the ") + where);
-    }
-    plain += static_cast<char>(high * 16 + low);
-    i += 2;
+  std::optional<std::string> plain = core::unescaped(text);
+  if (!plain || text.find("%00") != std::string_view::npos) {
+    return failure(errc::invalid, std::string("URL: bad %-escape in the ") + where);
   }
-  return plain;
+  return *std::move(plain);
 }
 
 result<std::uint16_t> parse_port(std::string_view text) {

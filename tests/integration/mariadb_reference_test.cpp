@@ -1,6 +1,7 @@
 // The stored procedures against the reference.
 #ifdef HOLDFAST_WITH_MARIADB
 
+#include "core/hex.hpp"
 #include "integration/sql_reference.hpp"
 #include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/schema.hpp"
@@ -63,7 +64,7 @@ class mariadb_rules : public sql_rules {
       lines[line.substr(0, space)] = line.substr(space + 1);
     }
     sql::rows sorted;
-    for (const auto& each : claims) sorted.push_back(lines[sql::to_hex(sql::bytes_of(each->id))]);
+    for (const auto& each : claims) sorted.push_back(lines[core::hex_of(sql::bytes_of(each->id))]);
     return sorted;
   }
   sql::rows change(time now, const spi::claim& claim, spi::mode to,

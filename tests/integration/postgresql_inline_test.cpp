@@ -1,6 +1,7 @@
 // The holder that is stored in the row of its name, and what happens to it.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
+#include "core/hex.hpp"
 #include "integration/postgresql_by_hand.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +63,7 @@ TEST_F(postgresql_inline, the_waiter_keeps_its_place_in_the_other_table) {
   EXPECT_EQ(seen[1].substr(0, 18), "w " + spi::public_id(claim_on("x", 2).id));
   EXPECT_EQ(seen[2].substr(0, 18), "w " + spi::public_id(claim_on("x", 3).id));
   EXPECT_EQ(server.ask("SELECT " + schema + ".list_3('', '\\xff')").front(),
-            sql::to_hex("/x") + " 1 2 0");
+            core::hex_of("/x") + " 1 2 0");
 }
 
 TEST_F(postgresql_inline, nothing_is_lost_on_the_way_into_the_other_table) {
@@ -82,7 +83,7 @@ TEST_F(postgresql_inline, nothing_is_lost_on_the_way_into_the_other_table) {
   next.fence_block = 7;
   next.ttl = std::chrono::seconds(1);
   next.renewed = false;
-  EXPECT_EQ(call(attempt_call(next, "p2")), "b 1 29999500 1000001500 " + sql::to_hex("host 1"));
+  EXPECT_EQ(call(attempt_call(next, "p2")), "b 1 29999500 1000001500 " + core::hex_of("host 1"));
   attempt("x", 3);
   const auto rows = [&] {
     server.ask("SELECT " + schema + ".inspect_3(" + literal("/x") + ")");
@@ -137,7 +138,7 @@ TEST_F(postgresql_inline, the_waiter_is_listed) {
   attempt("x", 2);
   EXPECT_EQ(look(), "01 1 1");
   EXPECT_EQ(server.ask("SELECT " + schema + ".list_3('', '\\xff')").front(),
-            sql::to_hex("/x") + " 1 1 0");
+            core::hex_of("/x") + " 1 1 0");
 }
 
 TEST_F(postgresql_inline, an_offer_counts_from_when_the_row_was_had) {

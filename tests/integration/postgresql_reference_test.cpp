@@ -1,6 +1,7 @@
 // The stored functions against the reference.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
+#include "core/hex.hpp"
 #include "integration/sql_reference.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "stores/postgresql/statement.hpp"
@@ -20,7 +21,7 @@
 namespace holdfast::test {
 namespace {
 
-std::string hex(std::string_view bytes) { return "\\x" + sql::to_hex(bytes); }
+std::string hex(std::string_view bytes) { return "\\x" + core::hex_of(bytes); }
 std::string hex(const spi::claim_id& id) { return hex(sql::bytes_of(id)); }
 std::string truth(bool value) { return value ? "t" : "f"; }
 std::string micros(duration time) { return std::to_string(sql::microseconds(time)); }

@@ -1,6 +1,7 @@
 // Calls of the stored functions of strategy=lease, as text without parameters.
 #pragma once
 
+#include "core/hex.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/common/names.hpp"
@@ -16,7 +17,7 @@ namespace holdfast::test {
 
 // As bytes.
 inline std::string literal(std::string_view bytes) {
-  return "'\\x" + sql::to_hex(bytes) + "'::bytea";
+  return "'\\x" + core::hex_of(bytes) + "'::bytea";
 }
 
 // Fair, exclusive, for 30 s.
@@ -51,7 +52,7 @@ inline std::string listening_call(const std::string& process) {
 // `remember` and `heard`: the last two arguments of leave_3.
 inline std::string leave_call(const spi::claim& claim, int remember, std::int64_t heard) {
   return "leave_3(" + literal(sql::key_of(claim.resource)) + ", '" +
-         sql::to_hex(sql::bytes_of(claim.id)) + "', " + std::to_string(remember) + "::int2, " +
+         core::hex_of(sql::bytes_of(claim.id)) + "', " + std::to_string(remember) + "::int2, " +
          std::to_string(heard) + ")";
 }
 

@@ -68,26 +68,4 @@ std::size_t request::count_of(std::string_view name) const {
                     [&](const header& one) { return same_name(one.first, name); }));
 }
 
-tl::expected<std::string, std::string> decoded(std::string_view text) {
-  const auto digit = [](char c) -> int {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-  };
-  std::string made;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      made += text[i];
-      continue;
-    }
-    const int high = i + 2 < text.size() ? digit(text[i + 1]) : -1;
-    const int low = high >= 0 ? digit(text[i + 2]) : -1;
-    if (low < 0) return tl::unexpected(std::string("'%' is followed by two hexadecimal digits"));
-    made += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return made;
-}
-
 }  // namespace holdfast::http

@@ -76,7 +76,4 @@ tl::expected<std::unique_ptr<server>, std::string> listen(handler&& answer, cons
 // What the module exports, under this name: server* (handler&&, const limits&).
 inline constexpr const char* module_function = "holdfast_http_server";
 
-// The value with its %XX decoded; an error where it is malformed. '+' stays.
-tl::expected<std::string, std::string> decoded(std::string_view text);
-
 }  // namespace holdfast::http

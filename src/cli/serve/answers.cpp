@@ -1,6 +1,7 @@
 #include "cli/serve/answers.hpp"
 
 #include "cli/inspection.hpp"
+#include "core/hex.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -46,13 +47,7 @@ std::string fresh_nonce() {
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     throw std::runtime_error("getrandom");
   }
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string made;
-  for (const unsigned char byte : bytes) {
-    made += digits[byte >> 4U];
-    made += digits[byte & 0xfU];
-  }
-  return made;
+  return core::hex_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void fill_in_mark(std::string& text, std::string_view mark, std::string_view with) {

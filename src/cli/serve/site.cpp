@@ -4,6 +4,7 @@
 #include "cli/inspection.hpp"
 #include "cli/serve/answers.hpp"
 #include "cli/text.hpp"
+#include "core/hex.hpp"
 #include "core/names.hpp"
 
 #include <algorithm>
@@ -28,9 +29,11 @@ constexpr duration heartbeat_every = std::chrono::seconds(10);
 constexpr duration gathering = std::chrono::milliseconds(100);
 constexpr duration stream_waits = std::chrono::milliseconds(400);
 
+constexpr const char* bad_escape = "'%' is followed by two hexadecimal digits";
+
 tl::expected<std::string, http::response> lock_name(std::string_view encoded) {
-  auto name = http::decoded(encoded);
-  if (!name) return tl::unexpected(problem(400, name.error()));
+  auto name = core::unescaped(encoded);
+  if (!name) return tl::unexpected(problem(400, bad_escape));
   if (const auto fine = core::check_name(*name); !fine) {
     return tl::unexpected(problem(400, fine.error().detail));
   }
@@ -68,7 +71,7 @@ site::question site::understood(std::string_view target) {
     const std::string_view pair = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
     const std::string_view key = pair.substr(0, pair.find('='));
-    const auto value = http::decoded(pair.substr(std::min(key.size() + 1, pair.size())));
+    const auto value = core::unescaped(pair.substr(std::min(key.size() + 1, pair.size())));
     if (!value) {
       made.malformed = true;
     } else if (key == "engine") {
@@ -97,7 +100,7 @@ http::response site::route(const http::request& request) {
   const bool is_open = path == "/" || path == "/healthz";
   if (auto no = refusal(rules_, request, is_open ? needs::nothing : needs::token))
     return *std::move(no);
-  if (asked.malformed) return problem(400, "'%' is followed by two hexadecimal digits");
+  if (asked.malformed) return problem(400, bad_escape);
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (path.starts_with(locks_prefix) && request.method == "POST" && path.ends_with(revoke_suffix) &&
       path.size() > locks_prefix.size() + revoke_suffix.size()) {

@@ -1,5 +1,6 @@
 #include "stores/etcd/http2_connection.hpp"
 
+#include "core/hex.hpp"
 #include "stores/etcd/nghttp2.hpp"
 
 #include <algorithm>
@@ -23,21 +24,14 @@ std::string framed(std::string_view message) {
   return bytes;
 }
 
-int digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
 // gRPC's percent-encoding of a status text, made safe to show.
 std::string shown(std::string_view encoded) {
   std::string text;
   for (std::size_t i = 0; i < encoded.size() && text.size() < text_limit; ++i) {
     char c = encoded[i];
-    if (c == '%' && i + 2 < encoded.size() && digit(encoded[i + 1]) >= 0 &&
-        digit(encoded[i + 2]) >= 0) {
-      c = static_cast<char>(digit(encoded[i + 1]) * 16 + digit(encoded[i + 2]));
+    const int byte = c == '%' ? core::hex_byte(encoded.substr(i + 1)) : -1;
+    if (byte >= 0) {
+      c = static_cast<char>(byte);
       i += 2;
     }
     text += c >= 0x20 && c < 0x7f ? c : '?';

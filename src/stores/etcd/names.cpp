@@ -1,5 +1,7 @@
 #include "stores/etcd/names.hpp"
 
+#include "core/hex.hpp"
+
 #include <algorithm>
 
 namespace holdfast::etcd {
@@ -14,12 +16,6 @@ constexpr std::string_view owner_part = "/owner";
 constexpr std::string_view detached_mark = " detached";
 constexpr std::string_view owner_mark = "\nholdfast/1 claim=";  // at the end of a value
 constexpr std::size_t public_id_size = 16;
-
-int nibble(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
 
 // What follows the folder of its kind: an id, and perhaps one of its parts.
 std::optional<parsed_key> parse_claim(claim_kind kind, std::string_view text) {
@@ -44,11 +40,12 @@ std::optional<parsed_key> parse_claim(claim_kind kind, std::string_view text) {
 std::optional<spi::claim_id> parse_id(std::string_view text) {
   if (text.size() != id_size) return std::nullopt;
   spi::claim_id id;
-  for (std::size_t i = 0; i < id_size; ++i) {
-    const int value = nibble(text[i]);
-    if (value < 0) return std::nullopt;
-    id.bytes[i / 2] = static_cast<std::uint8_t>(id.bytes[i / 2] << 4U | value);
+  for (std::size_t i = 0; i < id_size; i += 2) {
+    const int byte = core::hex_byte(text.substr(i));
+    if (byte < 0) return std::nullopt;
+    id.bytes[i / 2] = static_cast<std::uint8_t>(byte);
   }
+  if (spi::to_hex(id) != text) return std::nullopt;  // one spelling
   return id;
 }
 
@@ -67,18 +64,9 @@ std::string encoded(std::string_view name, name_layout layout) {
 }
 
 std::optional<std::string> decoded(std::string_view text, name_layout layout) {
-  std::string name;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      name += text[i];
-      continue;
-    }
-    const std::string_view code = text.substr(i, 3);
-    if (code != "%25" && code != "%2F") return std::nullopt;
-    name += code == "%25" ? '%' : '/';
-    i += 2;
-  }
-  if (name.empty() || encoded(name, layout) != text) return std::nullopt;  // one spelling each
+  std::optional<std::string> name = core::unescaped(text);
+  if (!name || name->empty() || encoded(*name, layout) != text)
+    return std::nullopt;  // one spelling
   return name;
 }
 
@@ -178,7 +166,7 @@ std::optional<std::string> owner_in(std::string_view value) {
   if (value.size() < owner_mark.size() + public_id_size) return std::nullopt;
   const std::string_view id = value.substr(value.size() - public_id_size);
   value.remove_suffix(public_id_size);
-  const bool hex = std::ranges::all_of(id, [](char each) { return nibble(each) >= 0; });
+  const bool hex = std::ranges::all_of(id, [](char each) { return core::hex_value(each) >= 0; });
   if (!value.ends_with(owner_mark) || !hex) return std::nullopt;
   return std::string(id);
 }

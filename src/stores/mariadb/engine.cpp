@@ -1,5 +1,6 @@
 #include "stores/mariadb/engine.hpp"
 
+#include "core/hex.hpp"
 #include "stores/mariadb/notification_listener.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/sql/checks.hpp"
@@ -126,7 +127,7 @@ result<std::vector<spi::renewal>> engine::to_renewals(
   }
   sql::rows sorted;
   for (const spi::claim_ptr& each : claims) {
-    sorted.push_back(lines[sql::to_hex(sql::bytes_of(each->id))]);
+    sorted.push_back(lines[core::hex_of(sql::bytes_of(each->id))]);
   }
   return sql::to_renewals(sorted, claims.size());
 }

@@ -1,5 +1,6 @@
 #include "stores/mariadb/statement.hpp"
 
+#include "core/hex.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
@@ -40,7 +41,7 @@ std::string to_text(const arguments& with, std::int64_t home) {
         break;
       case kind::numbers:
         for (const std::string& one : each.values) {
-          digits += (digits.empty() ? "0x" : ",0x") + sql::to_hex(one);
+          digits += (digits.empty() ? "0x" : ",0x") + core::hex_of(one);
         }
         text += "'" + digits + "'";
         break;
@@ -49,7 +50,7 @@ std::string to_text(const arguments& with, std::int64_t home) {
         [[fallthrough]];
       case kind::bytes:
       case kind::text:
-        text += "x'" + sql::to_hex(packed) + "'";
+        text += "x'" + core::hex_of(packed) + "'";
     }
   }
   return text;

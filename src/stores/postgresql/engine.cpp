@@ -1,5 +1,6 @@
 #include "stores/postgresql/engine.hpp"
 
+#include "core/hex.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/checks.hpp"
@@ -109,7 +110,7 @@ call engine::attempt(const std::string& key, const spi::claim& claim, const std:
 call engine::leave(const std::string& key, const spi::claim& claim, bool unanswered,
                    const sql::wakeup_registry& wakeups) const {
   call made{statement::leave};
-  made.with.bytes(key).text(sql::to_hex(sql::bytes_of(claim.id)));
+  made.with.bytes(key).text(core::hex_of(sql::bytes_of(claim.id)));
   const int remember = !unanswered ? 0 : wakeups.only_attempt(claim.id) ? 2 : 1;
   // 0: looking for a holder that nobody waits for is pointless.
   const bool others = !unanswered && wakeups.is_contended(claim.id);

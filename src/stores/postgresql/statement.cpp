@@ -1,5 +1,6 @@
 #include "stores/postgresql/statement.hpp"
 
+#include "core/hex.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
@@ -91,7 +92,7 @@ std::string array_of(const std::vector<std::string>& values) {
   std::string array = "{";
   for (const std::string& each : values) {
     if (array.size() > 1) array += ',';
-    array += "\"\\\\x" + sql::to_hex(each) + "\"";
+    array += "\"\\\\x" + core::hex_of(each) + "\"";
   }
   return array + "}";
 }
@@ -114,7 +115,7 @@ parameters::parameters(const arguments& of, const char* home) {
 }
 
 std::string encoded_claim(const spi::claim& claim, const std::string& process) {
-  std::string words = sql::to_hex(sql::bytes_of(claim.id));
+  std::string words = core::hex_of(sql::bytes_of(claim.id));
   words.reserve(words.size() + process.size() + 2 * claim.payload.size() + 128);
   const auto add = [&words](std::string_view word) { (words += ' ') += word; };
   const auto count = [&add](std::int64_t number) { add(std::to_string(number)); };
@@ -128,7 +129,7 @@ std::string encoded_claim(const spi::claim& claim, const std::string& process) {
   count(sql::limited(std::max(claim.fence_block, 1U)));
   count(sql::microseconds(claim.ttl));
   count(sql::microseconds(claim.lock_delay));
-  add(sql::to_hex(claim.payload));
+  add(core::hex_of(claim.payload));
   return words;
 }
 

@@ -1,6 +1,7 @@
 
 #include "stores/redis/layout.hpp"
 
+#include "core/hex.hpp"
 #include "stores/redis/client/command.hpp"
 
 #include <algorithm>
@@ -17,7 +18,6 @@ namespace {
 constexpr std::size_t readable = 200;
 // Occurs in no encoded name.
 constexpr char hash_mark = '~';
-constexpr std::string_view digits = "0123456789abcdef";
 using namespace std::string_view_literals;
 
 bool plain(char c) noexcept {
@@ -33,10 +33,7 @@ void encode(std::string_view text, std::string& into) {
     into.append(text.substr(0, run));
     text.remove_prefix(run);
     if (text.empty()) return;
-    const auto c = static_cast<unsigned char>(text.front());
-    into += '%';
-    into += digits[c >> 4U];
-    into += digits[c & 15U];
+    core::append_escaped(into, text.front());
     text.remove_prefix(1);
   }
 }
@@ -53,27 +50,6 @@ std::string encoded(const std::string& space, const std::string& name) {
   std::string text;
   encode(space, name, text);
   return text;
-}
-
-int digit(char c) noexcept {
-  const auto at = digits.find(c);
-  return at == std::string_view::npos ? -1 : static_cast<int>(at);
-}
-
-std::optional<std::string> decoded(std::string_view text) {
-  std::string plain_text;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain_text += text[i];
-      continue;
-    }
-    const int high = i + 2 < text.size() ? digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return std::nullopt;
-    plain_text += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return plain_text;
 }
 
 }  // namespace
@@ -159,7 +135,7 @@ std::optional<parsed_state> parse_state(std::string_view key) noexcept {
 std::optional<spi::resource_id> resource_of(std::string_view tail, std::string_view written) {
   std::string text(written);
   if (text.empty()) {
-    auto found = decoded(tail);
+    auto found = core::unescaped(tail);
     if (!found) return std::nullopt;
     text = *std::move(found);
   }

@@ -1,6 +1,7 @@
 
 #include "stores/redis/wire.hpp"
 
+#include "core/hex.hpp"
 #include "stores/redis/layout.hpp"
 
 #include <algorithm>
@@ -62,13 +63,7 @@ stored_claim read_claim(byte_reader& from) {
 
 void byte_writer::grow(std::size_t size) { bytes_.resize(2 * bytes_.size() + size); }
 
-std::string new_process_name(spi::runtime& runtime) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::uint64_t bits = runtime.random();
-  std::string name;
-  for (int i = 0; i < 16; ++i, bits >>= 4U) name += digits[bits & 15U];
-  return name;
-}
+std::string new_process_name(spi::runtime& runtime) { return core::hex_of(runtime.random()); }
 
 spi::server_time to_server_time(std::int64_t microseconds_since_1970) noexcept {
   return spi::server_time(microseconds(microseconds_since_1970));

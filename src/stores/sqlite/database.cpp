@@ -1,5 +1,6 @@
 #include "stores/sqlite/database.hpp"
 
+#include "core/hex.hpp"
 #include "stores/sqlite/descriptor.hpp"
 
 #include <sqlite3.h>
@@ -56,21 +57,6 @@ std::string advice_of(int result, int cause) {
   }
 }
 
-// As SQLite reads a URI's path: characters that could end it are percent-encoded.
-std::string uri_of(const std::string& path) {
-  static constexpr std::string_view digits = "0123456789abcdef";
-  std::string uri = "file:";
-  for (const char each : path) {
-    if (each != '%' && each != '?' && each != '#') {
-      uri += each;
-      continue;
-    }
-    const auto value = static_cast<unsigned char>(each);
-    uri += {'%', digits[value >> 4U], digits[value & 15U]};
-  }
-  return uri;
-}
-
 }  // namespace
 
 database::database(std::string path) : path_(std::move(path)) {
@@ -108,7 +94,7 @@ result<std::unique_ptr<database>> database::open_to_look(const std::string& path
   auto prepared = prepare(path);
   if (!prepared) return prepared;
   std::unique_ptr<database> made = std::move(*prepared);
-  const std::string uri = uri_of(path) + "?immutable=1";
+  const std::string uri = "file:" + core::path_in_url(path) + "?immutable=1";
   const int opened =
       sqlite3_open_v2(uri.c_str(), &made->handle_,
                       SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);

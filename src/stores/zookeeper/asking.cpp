@@ -1,4 +1,5 @@
 // Sending requests to a session from within a flow, and the writes that prove it.
+#include "core/hex.hpp"
 #include "stores/zookeeper/session.hpp"
 
 #include <string_view>
@@ -72,24 +73,11 @@ task<result<void>> make_containers(std::shared_ptr<session> whom, std::string pa
   co_return failure(errc::unavailable, "zookeeper: " + path + " is removed as soon as it is made");
 }
 
-namespace {
-
-std::string hex(std::int64_t number) {
-  constexpr std::string_view hex_digits = "0123456789abcdef";
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) {
-    text[i] = hex_digits[static_cast<std::uint64_t>(number) >> (60 - 4 * i) & 15U];
-  }
-  return text;
-}
-
-}  // namespace
-
 // Static, and keeps the session alive: a flow may outlive its caller.
 flow session::prove(std::shared_ptr<session> self, std::int64_t id, bool made,
                     time_point deadline) {
   const std::string folder = self->options_->root + "/_holdfast";
-  const std::string node = folder + "/" + hex(id);
+  const std::string node = folder + "/" + core::hex_of(static_cast<std::uint64_t>(id));
   const openness acl = self->options_->acl;
   question write{made ? make_set_data(node, {}) : make_create(node, {}, node_kind::ephemeral, acl),
                  nullptr,

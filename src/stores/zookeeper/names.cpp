@@ -1,5 +1,7 @@
 #include "stores/zookeeper/names.hpp"
 
+#include "core/hex.hpp"
+
 #include <array>
 #include <cstdio>
 
@@ -34,13 +36,6 @@ void append_byte(std::string& into, char c) {
   into += digits[byte & 15U];
 }
 
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
 std::optional<spi::claim_id> parse_uuid(std::string_view text) {
   const bool dashes = text.size() == uuid_size;
   spi::claim_id id;
@@ -49,7 +44,7 @@ std::optional<spi::claim_id> parse_uuid(std::string_view text) {
     const bool dash = dashes && (i == 8 || i == 13 || i == 18 || i == 23);
     if (dash != (text[i] == '-')) return std::nullopt;
     if (dash) continue;
-    const int value = hex_value(text[i]);
+    const int value = core::hex_value(text[i]);
     if (value < 0) return std::nullopt;
     auto& byte = id.bytes[nibble / 2];
     byte = static_cast<std::uint8_t>(byte << 4U | value);
@@ -104,20 +99,8 @@ std::string encoded(std::string_view name) {
 }
 
 std::optional<std::string> decoded(std::string_view component) {
-  std::string name;
-  for (std::size_t i = 0; i < component.size(); ++i) {
-    if (component[i] != '%') {
-      name += component[i];
-      continue;
-    }
-    if (i + 2 >= component.size()) return std::nullopt;
-    const int high = hex_value(component[i + 1]);
-    const int low = hex_value(component[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    name += static_cast<char>(high << 4 | low);
-    i += 2;
-  }
-  if (name.empty() || encoded(name) != component) return std::nullopt;  // one spelling each
+  std::optional<std::string> name = core::unescaped(component);
+  if (!name || name->empty() || encoded(*name) != component) return std::nullopt;  // one spelling
   return name;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/connection.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "core/hex.hpp"
 #include "support/temporary_folder.hpp"
 #include "tools/worker_processes.hpp"
 
@@ -316,10 +317,11 @@ std::string heading(const sale_arguments& how, const address& to) {
 int flash_sale(const context& context, const sale_arguments& how) {
   namespace fs = std::filesystem;
   const test::temporary_folder folder(fs::temp_directory_path(), "holdfast-sale-");
-  const auto to = context.names_engine()
-                      ? find_address(context)
-                      : address{.url = "sqlite:" + in_url(folder.path().string()) + "/locks.db",
-                                .engine = "sqlite"};
+  const auto to =
+      context.names_engine()
+          ? find_address(context)
+          : address{.url = "sqlite:" + core::path_in_url(folder.path().string()) + "/locks.db",
+                    .engine = "sqlite"};
   if (!to) return tell(to.error());
   const auto with = credentials_for(context, *to);
   if (!with) return tell(with.error());

@@ -1,5 +1,6 @@
 #include "stores/redis/client/command.hpp"
 
+#include "core/hex.hpp"
 #include "net/openssl.hpp"
 
 #include <algorithm>
@@ -20,13 +21,7 @@ std::string digest_of(std::string_view text, const EVP_MD* how) {
   if (net::EVP_Digest(text.data(), text.size(), digest.data(), &size, how, nullptr) != 1) {
     throw std::runtime_error("OpenSSL has no such digest");
   }
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    hex += digits[digest[i] >> 4U];
-    hex += digits[digest[i] & 15U];
-  }
-  return hex;
+  return core::hex_of({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "stores/redis/foreign/formats.hpp"
 
+#include "core/hex.hpp"
 #include "stores/redis/layout.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -161,8 +161,9 @@ std::string public_owner(std::string_view owner) {
   spi::claim_id id;
   bool ours = digits.size() == 2 * id.bytes.size();
   for (std::size_t i = 0; ours && i < id.bytes.size(); ++i) {
-    const char* const pair = digits.data() + 2 * i;
-    ours = std::from_chars(pair, pair + 2, id.bytes[i], 16).ptr == pair + 2;
+    const int byte = core::hex_byte(std::string_view(digits).substr(2 * i));
+    ours = byte >= 0;
+    id.bytes[i] = static_cast<std::uint8_t>(byte);
   }
   if (!ours && owner.size() == id.bytes.size()) {  // a permit
     std::ranges::copy(owner, id.bytes.begin());

@@ -1,15 +1,11 @@
 #include "stores/sql/common/names.hpp"
 
+#include "core/hex.hpp"
+
 #include <algorithm>
 #include <cstdint>
 
 namespace holdfast::sql {
-
-namespace {
-
-constexpr std::string_view digits = "0123456789abcdef";
-
-}  // namespace
 
 std::string key_of(const spi::resource_id& resource) {
   std::string key;
@@ -31,11 +27,7 @@ std::string space_of(std::string_view key) {
 }
 
 std::string fresh_process(spi::runtime& runtime) {
-  std::string text;
-  for (const std::uint64_t half : {runtime.random(), runtime.random()}) {
-    for (unsigned shift = 0; shift < 64; shift += 4) text += digits[half >> shift & 15U];
-  }
-  return text;
+  return core::hex_of(runtime.random()) + core::hex_of(runtime.random());
 }
 
 std::string with_prefix(std::string_view text, std::string_view prefix) {
@@ -55,26 +47,14 @@ std::string_view bytes_of(const spi::claim_id& id) noexcept {
   return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }
 
-std::string to_hex(std::string_view bytes) {
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const char each : bytes) {
-    const auto byte = static_cast<unsigned char>(each);
-    text += digits[byte >> 4U];
-    text += digits[byte & 15U];
-  }
-  return text;
-}
-
 std::optional<std::string> from_hex(std::string_view text) {
   if (text.size() % 2 != 0) return std::nullopt;
   std::string bytes;
   bytes.reserve(text.size() / 2);
   for (std::size_t i = 0; i < text.size(); i += 2) {
-    const std::size_t high = digits.find(text[i]);
-    const std::size_t low = digits.find(text[i + 1]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    bytes += static_cast<char>(high << 4U | low);
+    const int byte = core::hex_byte(text.substr(i));
+    if (byte < 0) return std::nullopt;
+    bytes += static_cast<char>(byte);
   }
   return bytes;
 }

@@ -26,7 +26,6 @@ std::string with_prefix(std::string_view text, std::string_view prefix);
 // The bytes of an id.
 std::string_view bytes_of(const spi::claim_id& id) noexcept;
 
-std::string to_hex(std::string_view bytes);
 // Nothing if they are not hexadecimal.
 std::optional<std::string> from_hex(std::string_view digits);
 std::optional<spi::claim_id> claim_from_hex(std::string_view digits);
