@@ -58,6 +58,13 @@ void etcd_server::launch() {
   process_ = child_process(words, folder_.path() / "log");
 }
 
+void etcd_server::start() {
+  launch();
+  if (!eventually([this] { return healthy(); }, patience * 2)) {
+    throw std::runtime_error("etcd does not start again: " + log());
+  }
+}
+
 std::string etcd_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 void etcd_server::restore(const std::string& snapshot) {

@@ -38,6 +38,7 @@ class etcd_server {
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
 
   void launch();  // also again, with what is in its folder
+  void start();   // launched; waits until it is healthy, or throws std::runtime_error
   void kill();    // SIGKILL
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT

@@ -80,6 +80,13 @@ void zookeeper_server::launch() {
       folder_.path() / "log");
 }
 
+void zookeeper_server::start() {
+  launch();
+  if (!eventually([this] { return !mode().empty(); }, patience * 2)) {
+    throw std::runtime_error("zookeeper does not start again: " + log());
+  }
+}
+
 std::string zookeeper_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 void zookeeper_server::kill() { process_.end(SIGKILL); }

@@ -34,6 +34,7 @@ class zookeeper_server {
   [[nodiscard]] std::string log() const;
 
   void launch();
+  void start();   // launched; waits until it serves, or throws std::runtime_error
   void kill();    // SIGKILL
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT

@@ -47,20 +47,6 @@ test::redis_options durable_redis() {
       .tls = false, .arguments = {"--appendonly", "yes", "--appendfsync", "always"}, .admin = {}};
 }
 
-void lone_zookeeper::start() {
-  server_->launch();
-  if (!test::eventually([this] { return !server_->mode().empty(); })) {
-    throw std::runtime_error("zookeeper does not start again: " + server_->log());
-  }
-}
-
-void lone_etcd::start() {
-  server_->launch();
-  if (!test::eventually([this] { return server_->healthy(); })) {
-    throw std::runtime_error("etcd does not start again: " + server_->log());
-  }
-}
-
 etcd_cluster_testbed::etcd_cluster_testbed(std::uint32_t clients) {
   for (const auto& each : cluster_.servers()) {
     proxies_.push_back(std::make_unique<proxies>(each->port(), clients));
@@ -94,13 +80,7 @@ void etcd_cluster_testbed::begin(fault what, std::uint32_t target) {
 
 void etcd_cluster_testbed::end(fault what, std::uint32_t target) {
   if (what == fault::pause_server) return stopped_->resume();
-  if (what == fault::kill_server) {
-    stopped_->launch();
-    if (!test::eventually([this] { return stopped_->healthy(); })) {
-      throw std::runtime_error("etcd does not start again: " + stopped_->log());
-    }
-    return;
-  }
+  if (what == fault::kill_server) return stopped_->start();
   for (const auto& each : proxies_) each->end(target);
 }
 

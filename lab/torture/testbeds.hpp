@@ -164,24 +164,10 @@ class mariadb_testbed final : public sql_testbed<test::mariadb_server> {
   }
 };
 
-// One ZooKeeper server that can be started again.
-class lone_zookeeper {
- public:
-  lone_zookeeper() : server_(test::start_zookeeper()) {}
-  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
-  void pause() { server_->pause(); }
-  void resume() { server_->resume(); }
-  void kill() { server_->kill(); }
-  void start();
-
- private:
-  std::unique_ptr<test::zookeeper_server> server_;
-};
-
-class zookeeper_testbed final : public one_server_testbed<lone_zookeeper> {
+class zookeeper_testbed final : public one_server_testbed<test::zookeeper_server> {
  public:
   explicit zookeeper_testbed(std::uint32_t clients)
-      : one_server_testbed(std::make_unique<lone_zookeeper>(), clients) {}
+      : one_server_testbed(test::start_zookeeper(), clients) {}
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
@@ -189,24 +175,9 @@ class zookeeper_testbed final : public one_server_testbed<lone_zookeeper> {
   }
 };
 
-// One etcd member that can be started again.
-class lone_etcd {
+class etcd_testbed final : public one_server_testbed<test::etcd_server> {
  public:
-  lone_etcd() : server_(test::start_etcd()) {}
-  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
-  void pause() { server_->pause(); }
-  void resume() { server_->resume(); }
-  void kill() { server_->kill(); }
-  void start();
-
- private:
-  std::unique_ptr<test::etcd_server> server_;
-};
-
-class etcd_testbed final : public one_server_testbed<lone_etcd> {
- public:
-  explicit etcd_testbed(std::uint32_t clients)
-      : one_server_testbed(std::make_unique<lone_etcd>(), clients) {}
+  explicit etcd_testbed(std::uint32_t clients) : one_server_testbed(test::start_etcd(), clients) {}
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {

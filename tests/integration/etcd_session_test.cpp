@@ -89,8 +89,7 @@ TEST_F(etcd_session, a_restart_of_the_server_is_not_a_loss) {
   mutex(b, "stock", {.ttl = 60s}).async_acquire({.wait = 10min}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   server_->kill();
-  server_->launch();
-  ASSERT_TRUE(eventually([&] { return server_->healthy(); }, 2 * patience));
+  server_->start();
   ASSERT_TRUE(eventually([&] { return a.inspect("stock").has_value(); }));
   EXPECT_TRUE(held->valid());
   EXPECT_THAT(held->release(), succeeds());
