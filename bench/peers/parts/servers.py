@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 PATIENCE = 60
 
@@ -28,6 +29,16 @@ def wait_for_port(port, process):
             return
         time.sleep(0.05)
     raise RuntimeError("a server did not start")
+
+
+def wait_for_health(url, process):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1) as answer:
+            if b"true" in answer.read():
+                return
+        time.sleep(0.05)
+    raise RuntimeError("a server did not become healthy")
 
 
 @contextlib.contextmanager
@@ -145,6 +156,7 @@ def etcd(folder):
                "--initial-advertise-peer-urls", f"http://127.0.0.1:{peers}",
                "--initial-cluster", f"default=http://127.0.0.1:{peers}"]
     with running(command, port) as process:
+        wait_for_health(f"http://127.0.0.1:{port}/health", process)  # it listens before it has a leader
         yield f"127.0.0.1:{port}", f"etcd://127.0.0.1:{port}", process.pid
 
 
