@@ -2,6 +2,7 @@
 
 #include "core/blame.hpp"
 #include "core/claim_runner.hpp"
+#include "core/dating.hpp"
 #include "core/hold.hpp"
 #include "core/lease_token.hpp"
 #include "core/local_queue.hpp"
@@ -17,9 +18,7 @@ acquisition::acquisition(std::shared_ptr<engine> engine, request&& request, time
     : engine_(std::move(engine)),
       request_(std::move(request)),
       started_(now),
-      deadline_(request_.wait >= time_point::max() - now
-                    ? time_point::max()
-                    : now + std::max(request_.wait, duration{0})),
+      deadline_(end_of(now, std::max(request_.wait, duration{0}))),
       local_queue_(std::move(local_queue)),
       done_(std::move(done)) {}
 
@@ -115,7 +114,9 @@ void acquisition::settled(const std::shared_ptr<claim_runner>& runner, result<fe
     const fence_token last(outcome->value() + block - 1);
     local_queue_->granted(now, last, request_.thread);
   }
-  auto holder = std::make_shared<hold>(runner, local_queue_, *outcome, now);
+  // The engine knows its own fence, not that of a hand-over in the process that detached the lease.
+  const fence_token fence = request_.adopts ? request_.adopts->fence : *outcome;
+  auto holder = std::make_shared<hold>(runner, local_queue_, fence, now);
   runner->attach(holder);
   answer(std::move(holder));
 }

@@ -105,7 +105,7 @@ void claim_runner::publish() noexcept {
 // `begun`: when the step began, so before whatever is sent here.
 void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
   if (todo.wanted) tell_wanted();  // before anybody can hand it over
-  if (todo.lose) tell_lost(*todo.lose, todo.loss);
+  const bool telling = todo.lose && tell_lost(*todo.lose, todo.loss);
   if (todo.attempt) send_attempt(begun);
   if (todo.watch) {
     // Ordered by the step that took this answer.
@@ -118,7 +118,11 @@ void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
   }
   if (todo.renew) engine_->watchdog().collect(shared_from_this());
   if (todo.transfer) send_transfer(begun, todo.unanswered);
-  if (todo.leave) order_leave(begun, todo.unanswered, todo.settle.has_value());
+  if (todo.leave && telling) {
+    order_leave_when_told(todo.unanswered, todo.settle.has_value());
+  } else if (todo.leave) {
+    order_leave(begun, todo.unanswered, todo.settle.has_value());
+  }
   if (todo.forget) {
     engine_->store().leave(claim_, {.deadline = begun}, [](const result<spi::departure>&) {});
   }
@@ -228,13 +232,11 @@ void claim_runner::ask(time_point sent_at, spi::completion<spi::outcome> done) {
   const spi::op_context how = attempt_context(sent_at);
   const std::optional<adoption>& adopts = requester_->wanted().adopts;  // while it seeks
   if (!adopts) return engine_->store().attempt(claim_, shared_from_this(), how, std::move(done));
-  engine_->store().transfer(
-      adopts->from, claim_, shared_from_this(), how,
-      [fence = adopts->fence, done = std::move(done)](result<spi::granted> answer) mutable {
-        if (!answer) return done(tl::unexpected(std::move(answer.error())));
-        answer->fence = fence;
-        done(*answer);
-      });
+  engine_->store().transfer(adopts->from, claim_, shared_from_this(), how,
+                            [done = std::move(done)](result<spi::granted> answer) mutable {
+                              if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                              done(*answer);
+                            });
 }
 
 void claim_runner::send_transfer(time_point sent_at, bool unanswered) {
@@ -257,6 +259,19 @@ void claim_runner::order_leave(time_point begun, bool unanswered, bool in_passin
   const slot taken = engine_->window().enter(shared_from_this(), precedence::release, begun);
   if (taken != 0) return send_leave(taken, begun, unanswered, in_passing);
   waiting_leave_ = {unanswered, in_passing, context(begun).deadline};
+}
+
+// lost() fires before anyone else can be granted, and that is the notifier's work. If a callback
+// keeps the notifier, the ttl ends the claim.
+void claim_runner::order_leave_when_told(bool unanswered, bool in_passing) {
+  waiting_leave_ = {unanswered, in_passing, time_point::max(), false};
+  engine_->runtime().notify([self = shared_from_this()] {
+    self->feed([self = self.get()](time_point now) {
+      const waiting_leave what = *std::exchange(self->waiting_leave_, std::nullopt);
+      self->order_leave(now, what.unanswered, what.in_passing);
+      return claim_machine::orders{};
+    });
+  });
 }
 
 void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing) {
@@ -301,7 +316,7 @@ void claim_runner::settle(result<fence_token> answer, time_point now) {
   if (requester) requester->settled(shared_from_this(), std::move(answer), now);
 }
 
-void claim_runner::tell_lost(const error& why, loss_cause cause) {
+bool claim_runner::tell_lost(const error& why, loss_cause cause) {
   std::shared_ptr<hold> holder;
   {
     const std::lock_guard lock(mutex_);
@@ -311,7 +326,7 @@ void claim_runner::tell_lost(const error& why, loss_cause cause) {
   }
   // Without a holder nobody has lost anything: it was released, and is perhaps about to be handed
   // over.
-  if (holder) holder->tell_lost(why, cause);
+  return holder && holder->tell_lost(why, cause);
 }
 
 void claim_runner::tell_wanted() {
@@ -376,7 +391,7 @@ void claim_runner::transfer_to(spi::claim_ptr to, spi::completion<void> done) no
 
 void claim_runner::close() noexcept {
   feed([this](time_point now) {
-    if (waiting_leave_) {
+    if (waiting_leave_ && waiting_leave_->told) {
       engine_->window().withdraw(*this);
       send_waiting_leave(0, now);
     }

@@ -129,13 +129,14 @@ class claim_runner final : public agenda_item,
   void after_step(claim_machine::orders&& todo, time_point now);
   void carry_out(claim_machine::orders&& todo, time_point begun);
   void settle(result<fence_token> answer, time_point now);
-  void tell_lost(const error& why, loss_cause cause);
+  bool tell_lost(const error& why, loss_cause cause);  // as hold::tell_lost()
   void tell_wanted();
   void send_attempt(time_point sent_at);
   void ask(time_point sent_at, spi::completion<spi::outcome> done);
   void send_transfer(time_point sent_at, bool unanswered);
   void answer_release(result<void> how, std::string_view verb);
   void order_leave(time_point begun, bool unanswered, bool in_passing);
+  void order_leave_when_told(bool unanswered, bool in_passing);
   void send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing);
   void send_waiting_leave(slot taken, time_point now);
   void publish() noexcept;
@@ -157,11 +158,13 @@ class claim_runner final : public agenda_item,
   bool announced_ = false;  // used while running_: this step is a release others wait for
   bool in_window_ = false;  // used while running_: it may be queued in the window
   slot admitted_ = 0;       // used while running_: this step's attempt has its slot already
-  // Used while running_: a leave that waits for its slot. To the machine it has been sent.
+  // Used while running_: a leave that waits for its slot, or for lost() to fire. To the machine it
+  // has been sent.
   struct waiting_leave {
     bool unanswered;
     bool in_passing;
     time_point until;  // then the releasing caller is notified
+    bool told = true;  // false: lost() has not fired yet
   };
   std::optional<waiting_leave> waiting_leave_;
   std::shared_ptr<acquisition> requester_;  // used while running_; until settled

@@ -11,6 +11,11 @@
 
 namespace holdfast::core {
 
+// `wait` after `now`. The end of time where that cannot be counted, as with `forever`.
+constexpr time_point end_of(time_point now, duration wait) noexcept {
+  return wait >= time_point::max() - now ? time_point::max() : now + wait;
+}
+
 // Two clocks' rates may differ by this much over a lease: 1 % + 2 ms.
 inline duration drift_margin(duration ttl) noexcept {
   if (mutated(mutant::margin_ignored)) return duration{0};

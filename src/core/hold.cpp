@@ -48,12 +48,24 @@ std::shared_ptr<engine> hold::owner() const { return runner_->owner().shared_fro
 
 const spi::claim& hold::claim() const noexcept { return runner_->claim(); }
 
+namespace {
+
+// A source that was given out is stopped by the notifier alone: callbacks run where it is stopped.
+std::stop_token token_of(std::optional<std::stop_source>& source, bool stopped) {
+  if (stopped) {
+    std::stop_source of_its_own;
+    of_its_own.request_stop();
+    return of_its_own.get_token();
+  }
+  if (!source) source.emplace();
+  return source->get_token();
+}
+
+}  // namespace
+
 std::stop_token hold::lost() {
   const std::lock_guard lock(mutex_);
-  if (!lost_) lost_.emplace();
-  // Nobody has the token of this source yet, so no callback runs here.
-  if (gone()) lost_->request_stop();
-  return lost_->get_token();
+  return token_of(lost_, gone());
 }
 
 bool hold::gone() const noexcept {
@@ -106,9 +118,7 @@ std::shared_ptr<void> hold::keep(std::shared_ptr<void> companion) {
 
 std::stop_token hold::wanted() {
   const std::lock_guard lock(mutex_);
-  if (!wanted_) wanted_.emplace();
-  if (wanted_told_ || runner_->wanted_by_others()) wanted_->request_stop();
-  return wanted_->get_token();
+  return token_of(wanted_, wanted_told_ || runner_->wanted_by_others());
 }
 
 bool hold::leave_held(state to) noexcept {
@@ -259,8 +269,8 @@ void hold::count_loss(const error& why, loss_cause cause) noexcept {
   owner.raise(event_kind::lost, claim, fence(), held, &told, cause);
 }
 
-void hold::tell_lost(const error& why, loss_cause cause) noexcept {
-  if (!leave_held(state::lost)) return;
+bool hold::tell_lost(const error& why, loss_cause cause) noexcept {
+  if (!leave_held(state::lost)) return false;
   count_loss(why, cause);
   std::optional<std::stop_source> source;
   {
@@ -268,11 +278,11 @@ void hold::tell_lost(const error& why, loss_cause cause) noexcept {
     source = lost_;
   }
   if (source) {
-    runner_->owner().runtime().notify(
-        [source = std::move(*source)]() mutable { source.request_stop(); });
+    runner_->owner().runtime().notify([source = *source]() mutable { source.request_stop(); });
   }
   if (end_watched_.load()) tell_ended({});
   leave_local_queue();
+  return source.has_value();
 }
 
 void hold::tell_wanted() noexcept {

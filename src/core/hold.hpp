@@ -81,7 +81,8 @@ class hold : public std::enable_shared_from_this<hold> {
   void disown() noexcept;
 
   // From the runner.
-  void tell_lost(const error& why, loss_cause cause) noexcept;
+  // True: lost() fires when the notifier comes to it; what is given to it now comes after that.
+  bool tell_lost(const error& why, loss_cause cause) noexcept;
   void tell_wanted() noexcept;
 
  private:

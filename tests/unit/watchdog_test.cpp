@@ -224,5 +224,52 @@ TEST_F(watchdog, slow_callbacks_delay_neither_renewal_nor_loss) {
   EXPECT_TRUE(lost.stop_requested());
 }
 
+TEST_F(watchdog, a_lock_is_not_given_back_before_lost_has_fired) {
+  // Broken: the next holder is at work, and the token of the former one says nothing yet.
+  auto once = request_for("stock");
+  once.lock.renew = renew::never;
+  const auto asked = bench.ask(once);
+  bench.grant(1);
+  const std::stop_token lost = asked->granted->lost();
+  bench.runtime->hold_notifications(true);
+  bench.runtime->run_for(30s);
+  EXPECT_FALSE(asked->granted->valid());
+  EXPECT_FALSE(lost.stop_requested());
+  EXPECT_EQ(log(), "attempt a");
+  bench.runtime->hold_notifications(false);
+  bench.runtime->run_ready();
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_EQ(log(), "leave a");
+  bench.store->answer_leave(spi::departure::was_holder);
+  EXPECT_EQ(bench.engine->live_claims(), 0U);
+}
+
+TEST_F(watchdog, only_the_notifier_calls_what_waits_for_a_loss) {
+  // Broken: the callback runs inside lost() or wanted(), on a thread that it may be about to join,
+  // and under a mutex that it needs.
+  const auto asked = held("stock");
+  core::hold& hold = *asked->granted;
+  int calls = 0;
+  const auto called = [&] {
+    ++calls;
+    static_cast<void>(hold.lost());
+  };
+  const std::stop_callback on_loss(hold.lost(), called);
+  const std::stop_callback on_wanted(hold.wanted(), called);
+  bench.runtime->hold_notifications(true);
+  bench.runtime->run_for(10s);
+  spi::renewal wanted_by_others = renewed(1);
+  wanted_by_others.grant.wanted = true;
+  bench.store->answer_renewal(std::vector{wanted_by_others});
+  bench.runtime->run_for(40s);
+  EXPECT_FALSE(hold.valid());
+  EXPECT_TRUE(hold.lost().stop_requested());
+  EXPECT_TRUE(hold.wanted().stop_requested());
+  EXPECT_EQ(calls, 0);
+  bench.runtime->hold_notifications(false);
+  bench.runtime->run_ready();
+  EXPECT_EQ(calls, 2);
+}
+
 }  // namespace
 }  // namespace holdfast::test
