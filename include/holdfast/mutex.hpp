@@ -13,10 +13,10 @@
 #include <holdfast/client.hpp>
 #include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/detail/patience.hpp>
+#include <holdfast/detail/thread_leases.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
-#include <cstdint>
 #include <stop_token>
 #include <string>
 
@@ -70,9 +70,9 @@ class mutex {
   }
   void unlock() noexcept;
 
-  // The lease of the std face, for its fence and lost(). Use it only between lock() and unlock(), on
-  // the thread that locked.
-  [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
+  // The lease of the std face, for its fence and lost(): only between lock() and unlock(), on the
+  // thread that locked. An empty lease if this thread has not locked.
+  [[nodiscard]] const holdfast::lease& lease() const noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return handle_.name(); }
 
@@ -83,9 +83,7 @@ class mutex {
   bool lock_within(duration wait);
 
   detail::lock_handle handle_;
-  // Of the std face; written only by the thread that locked.
-  holdfast::lease lease_;
-  std::uint64_t owner_ = 0;  // the thread
+  detail::thread_leases leases_;  // of the std face
 };
 
 }  // namespace holdfast

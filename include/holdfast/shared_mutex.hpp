@@ -11,12 +11,10 @@
 #include <holdfast/client.hpp>
 #include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/detail/patience.hpp>
+#include <holdfast/detail/thread_leases.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
-#include <cstdint>
-#include <map>
-#include <mutex>
 #include <stop_token>
 #include <string>
 
@@ -90,9 +88,9 @@ class shared_mutex {
   void unlock_shared() noexcept;
 
   // The writer's lease of the std face: only between lock() and unlock(), on the thread that locked.
-  [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
-  // The reader's lease: only between lock_shared() and unlock_shared(), on the thread that locked. An
-  // empty lease if this thread has not locked.
+  // An empty lease if this thread has not locked.
+  [[nodiscard]] const holdfast::lease& lease() const noexcept;
+  // The reader's lease likewise, between lock_shared() and unlock_shared().
   [[nodiscard]] const holdfast::lease& shared_lease() const noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return writer_.name(); }
@@ -107,12 +105,8 @@ class shared_mutex {
 
   detail::lock_handle writer_;
   detail::lock_handle reader_;
-  // Of the std face's writer; written only by the thread that locked.
-  holdfast::lease lease_;
-  std::uint64_t owner_ = 0;  // the thread
-
-  mutable std::mutex mutex_;
-  std::multimap<std::uint64_t, holdfast::lease> readers_;  // guarded by mutex_; by thread
+  detail::thread_leases writers_;  // of the std face
+  detail::thread_leases readers_;  // of the std face
 };
 
 }  // namespace holdfast

@@ -14,17 +14,17 @@ result<mutex> mutex::make(const client& client, std::string name, const lock_opt
 }
 
 mutex::mutex(mutex&& other) noexcept : handle_(other.handle_) {
-  detail::check_movable(!other.lease_, "mutex");
+  detail::check_movable(other.leases_.empty(), "mutex");
 }
 
 mutex& mutex::operator=(mutex&& other) noexcept {
-  detail::check_movable(!lease_ && !other.lease_, "mutex");
+  detail::check_movable(leases_.empty() && other.leases_.empty(), "mutex");
   handle_ = other.handle_;
   return *this;
 }
 
 mutex::~mutex() {
-  if (lease_) unlock();
+  while (!leases_.empty()) unlock();
 }
 
 result<holdfast::lease> mutex::acquire(const acquire_options& options, std::stop_token token) {
@@ -46,10 +46,10 @@ void mutex::lock() {
 
 bool mutex::try_lock() { return lock_within(duration{0}); }
 
-bool mutex::lock_within(duration wait) {
-  return detail::lock_within(handle_, wait, lease_, owner_);
-}
+bool mutex::lock_within(duration wait) { return detail::lock_within(handle_, wait, leases_); }
 
-void mutex::unlock() noexcept { detail::unlock(handle_, lease_, owner_); }
+void mutex::unlock() noexcept { detail::unlock(handle_, leases_); }
+
+const holdfast::lease& mutex::lease() const noexcept { return detail::held_here(handle_, leases_); }
 
 }  // namespace holdfast

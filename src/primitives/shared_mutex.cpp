@@ -52,26 +52,27 @@ result<shared_mutex> shared_mutex::make(const client& client, std::string name,
 
 shared_mutex::shared_mutex(shared_mutex&& other) noexcept
     : writer_(other.writer_), reader_(other.reader_) {
-  detail::check_movable(!other.lease_ && other.readers_.empty(), "shared_mutex");
+  detail::check_movable(other.writers_.empty() && other.readers_.empty(), "shared_mutex");
 }
 
 shared_mutex& shared_mutex::operator=(shared_mutex&& other) noexcept {
-  detail::check_movable(!lease_ && readers_.empty(), "shared_mutex");
-  detail::check_movable(!other.lease_ && other.readers_.empty(), "shared_mutex");
+  detail::check_movable(writers_.empty() && readers_.empty(), "shared_mutex");
+  detail::check_movable(other.writers_.empty() && other.readers_.empty(), "shared_mutex");
   writer_ = other.writer_;
   reader_ = other.reader_;
   return *this;
 }
 
+const holdfast::lease& shared_mutex::lease() const noexcept {
+  return detail::held_here(writer_, writers_);
+}
+
 const holdfast::lease& shared_mutex::shared_lease() const noexcept {
-  static const holdfast::lease none;
-  const std::lock_guard lock(mutex_);
-  const auto found = readers_.find(core::thread_token());
-  return found == readers_.end() ? none : found->second;
+  return detail::held_here(reader_, readers_);
 }
 
 shared_mutex::~shared_mutex() {
-  if (lease_) unlock();
+  while (!writers_.empty()) unlock();
   while (!readers_.empty()) unlock_shared();
 }
 
@@ -128,10 +129,10 @@ void shared_mutex::lock() {
 bool shared_mutex::try_lock() { return lock_within(duration{0}); }
 
 bool shared_mutex::lock_within(duration wait) {
-  return detail::lock_within(writer_, wait, lease_, owner_);
+  return detail::lock_within(writer_, wait, writers_);
 }
 
-void shared_mutex::unlock() noexcept { detail::unlock(writer_, lease_, owner_); }
+void shared_mutex::unlock() noexcept { detail::unlock(writer_, writers_); }
 
 void shared_mutex::lock_shared() {
   if (!lock_shared_within(forever)) throw lock_error(error{errc::timed_out, "not granted"});
@@ -140,27 +141,12 @@ void shared_mutex::lock_shared() {
 bool shared_mutex::try_lock_shared() { return lock_shared_within(duration{0}); }
 
 bool shared_mutex::lock_shared_within(duration wait) {
-  detail::check_usable(reader_);
-  detail::check_not_held(reader_);
-  auto granted = detail::take(reader_, wait);
-  if (!granted) return false;
-  const std::uint64_t thread = core::thread_token();
-  reader_.in().local_queue->threads().add(thread);
-  const std::lock_guard lock(mutex_);
-  readers_.emplace(thread, std::move(*granted));
-  return true;
+  return detail::lock_within(reader_, wait, readers_);
 }
 
 void shared_mutex::unlock_shared() noexcept {
-  holdfast::lease last;  // released after the lock is gone
-  if (detail::forked(reader_)) return readers_.clear();
-  const std::lock_guard lock(mutex_);
-  auto found = readers_.find(core::thread_token());
-  if (found == readers_.end()) found = readers_.begin();
-  if (found == readers_.end()) return;
-  reader_.in().local_queue->threads().remove(found->first);
-  last = std::move(found->second);
-  readers_.erase(found);
+  const auto left = detail::take_back(reader_, readers_);
+  if (left) reader_.in().local_queue->threads().remove(left->thread);
 }
 
 }  // namespace holdfast

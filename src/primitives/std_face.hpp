@@ -6,6 +6,7 @@
 #include "primitives/lock_handle_inside.hpp"
 
 #include <holdfast/detail/lock_handle.hpp>
+#include <holdfast/detail/thread_leases.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/result.hpp>
 
@@ -53,21 +54,28 @@ inline std::optional<lease> take(const lock_handle& lock_handle, duration wait) 
   return unless_busy(lock_handle.acquire({.wait = std::max(wait, duration{0})}, {}));
 }
 
-// lock() of a mutex, or of a writer, which keeps `held` and `owner`. False: not free in time.
-inline bool lock_within(const lock_handle& lock_handle, duration wait, lease& held,
-                        std::uint64_t& owner) {
+// lock() or lock_shared(): what is granted is kept in `held`. False: not free in time.
+inline bool lock_within(const lock_handle& lock_handle, duration wait, thread_leases& held) {
   check_usable(lock_handle);
   check_not_held(lock_handle);
   auto granted = take(lock_handle, wait);
   if (!granted) return false;
-  owner = core::thread_token();
-  lock_handle.in().local_queue->threads().add(owner);
-  held = std::move(*granted);
+  const std::uint64_t thread = core::thread_token();
+  lock_handle.in().local_queue->threads().add(thread);
+  held.add(thread, std::move(*granted));
   return true;
 }
 
-// The thread `owner` no longer holds it. Another thread is not refused, or it would be held
-// forever: the watchdog would go on renewing.
+// What the calling thread holds, or else another one: it would be held forever if that were refused,
+// as the watchdog goes on renewing. It is released where the answer ends.
+inline std::optional<thread_leases::entry> take_back(const lock_handle& lock_handle,
+                                                     thread_leases& held) noexcept {
+  if (!forked(lock_handle)) return held.take(core::thread_token());
+  held.clear();
+  return std::nullopt;
+}
+
+// The thread `owner` no longer holds it.
 inline void leave_thread(const lock_handle& lock_handle, std::uint64_t owner,
                          fence_token fence) noexcept {
   if (forked(lock_handle)) return;
@@ -77,11 +85,15 @@ inline void leave_thread(const lock_handle& lock_handle, std::uint64_t owner,
                                          {.resource = lock_handle.in().resource}, fence);
 }
 
-inline void unlock(const lock_handle& lock_handle, lease& held, std::uint64_t owner) noexcept {
-  if (!held) return;
-  leave_thread(lock_handle, owner, held.fence());
-  // Emptied before the lock is released: the next holder of this object writes its own.
-  const lease last = std::exchange(held, lease{});
+inline void unlock(const lock_handle& lock_handle, thread_leases& held) noexcept {
+  const auto left = take_back(lock_handle, held);
+  if (left) leave_thread(lock_handle, left->thread, left->held.fence());
+}
+
+// What the calling thread holds; an empty lease if nothing.
+inline const lease& held_here(const lock_handle& lock_handle, const thread_leases& held) noexcept {
+  static const lease none;
+  return forked(lock_handle) ? none : held.of(core::thread_token());
 }
 
 }  // namespace holdfast::detail

@@ -4,6 +4,7 @@
 #include "support/also_longer.hpp"
 #include "support/recording_observer.hpp"
 
+#include <future>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
@@ -166,6 +167,37 @@ TEST_P(std_face, a_lock_whose_thread_has_ended_can_be_unlocked_by_another) {
   other.unlock();
   EXPECT_TRUE(stock.try_lock_for(patience));
   stock.unlock();
+}
+
+TEST_P(std_face, a_thread_that_lost_its_lock_unlocks_nothing_of_the_next_one) {
+  // Broken: it releases the lock of the thread that was let in after it, which never learns of it.
+  const client a = open();
+  const client b = open();
+  mutex stock(a, "stock", told_soon);
+  shared_mutex price(a, "price", told_soon);
+  std::promise<void> lost;
+  std::promise<void> next_holds;
+  auto former = in_thread([&] {
+    const std::scoped_lock both(stock, price);
+    take_away(b, "stock");
+    take_away(b, "price");
+    EXPECT_TRUE(eventually([&] { return !stock.lease().valid() && !price.lease().valid(); }));
+    lost.set_value();
+    next_holds.get_future().wait();
+    EXPECT_FALSE(stock.lease().valid());
+    EXPECT_FALSE(price.lease().valid());
+  });
+  lost.get_future().wait();
+  {
+    const std::scoped_lock both(stock, price);
+    next_holds.set_value();
+    former.get();
+    EXPECT_TRUE(stock.lease().valid());
+    EXPECT_TRUE(price.lease().valid());
+    EXPECT_FALSE(mutex(b, "stock").try_lock());
+    EXPECT_FALSE(shared_mutex(b, "price").try_lock());
+  }
+  in_thread([&] { const std::scoped_lock again(stock, price); }).get();
 }
 
 TEST_P(std_face, a_lock_object_that_ends_while_locked_unlocks) {
