@@ -63,17 +63,20 @@ class reentry {
   // Counts if this thread is inside. lost: it is, but the lease has ended.
   entry enter(std::uint64_t thread);
 
-  // The first entry, with what was granted.
-  void begin(std::uint64_t thread, std::shared_ptr<hold> granted) {
+  // The first entry, with what was granted. `whose`: keeps this object until the last exit, also when
+  // the last lock object of the name ends before that.
+  void begin(std::uint64_t thread, std::shared_ptr<hold> granted,
+             std::shared_ptr<void> whose = nullptr) {
     const std::lock_guard lock(mutex_);
     stay* mine = find(thread);
     if (mine == nullptr) mine = &stays_.emplace_back();
-    *mine = {thread, 1, std::move(granted)};
+    *mine = {thread, 1, std::move(granted), std::move(whose)};
   }
 
   struct departure {
     bool was_inside = false;
-    std::shared_ptr<hold> last;  // the hold, if this was its last exit
+    std::shared_ptr<void> whose{};  // with the last exit
+    std::shared_ptr<hold> last{};   // the hold, if this was its last exit
   };
 
   // One exit. Nothing changes for a thread that is not inside.
@@ -81,8 +84,8 @@ class reentry {
     const std::lock_guard lock(mutex_);
     stay* mine = find(thread);
     if (mine == nullptr) return {};
-    if (--mine->depth > 0) return {.was_inside = true, .last = nullptr};
-    departure done{.was_inside = true, .last = std::move(mine->granted)};
+    if (--mine->depth > 0) return {.was_inside = true};
+    departure done{true, std::move(mine->whose), std::move(mine->granted)};
     *mine = std::move(stays_.back());
     stays_.pop_back();
     return done;
@@ -105,6 +108,7 @@ class reentry {
     std::uint64_t thread = 0;
     std::uint32_t depth = 0;
     std::shared_ptr<hold> granted;
+    std::shared_ptr<void> whose;
   };
 
   [[nodiscard]] const stay* find(std::uint64_t thread) const noexcept {

@@ -58,7 +58,7 @@ bool recursive_mutex::lock_within(duration wait) {
   auto granted = detail::take(handle_, wait);
   if (!granted) return false;
   // The hold moves from the lease into the local queue, where other objects of this name find it.
-  local_queue.reentry().begin(thread, granted->take_inside());
+  local_queue.reentry().begin(thread, granted->take_inside(), handle_.in().local_queue);
   return true;
 }
 

@@ -52,6 +52,26 @@ TEST_P(reentry, entries_count_through_every_object_of_the_name) {
   EXPECT_TRUE(free_for_another(inner));
 }
 
+TEST_P(reentry, entries_outlive_the_object_that_they_were_made_through) {
+  // Broken: the lock is released where the last object of the name ends, and the thread that leaves
+  // later ends the program.
+  const client a = open();
+  const client b = open();
+  for (const bool fair : {false, true}) {
+    if (fair && !a.caps().fair) continue;
+    const lock_options options{.fair = fair};
+    {
+      recursive_mutex outer(a, "stock", options);
+      outer.lock();
+    }
+    EXPECT_FALSE(recursive_mutex(b, "stock", options).try_lock());
+    recursive_mutex inner(a, "stock", options);
+    EXPECT_TRUE(inner.valid());
+    inner.unlock();
+    EXPECT_TRUE(free_for_another(inner));
+  }
+}
+
 TEST_P(reentry, the_fence_is_that_of_the_first_entry) {
   // Broken: a nested call's write makes the outer one's look stale.
   const client a = open();
