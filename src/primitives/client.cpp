@@ -1,4 +1,5 @@
 #include "core/backoff.hpp"
+#include "core/dating.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
 #include "net/time_option.hpp"
@@ -86,7 +87,7 @@ void flush_callbacks(const std::shared_ptr<spi::reactor>& runtime, duration limi
     if (!met->exchange(true)) meeting->arrive({});
   };
   runtime->notify(arrive);
-  const auto timer = runtime->at(runtime->now() + limit, arrive);
+  const auto timer = runtime->at(core::end_of(runtime->now(), limit), arrive);
   static_cast<void>(meeting->wait());
   runtime->cancel(timer);
 }
@@ -115,7 +116,7 @@ std::vector<std::string> client::state::close(std::optional<duration> within) {
 void client::state::deliver(spi::task work) const { engine->deliver(std::move(work)); }
 
 spi::op_context client::state::soon(duration limit) const {
-  const time_point until = runtime->now() + limit;
+  const time_point until = core::end_of(runtime->now(), limit);
   return {.deadline = until, .reach_by = until, .at_once = true};
 }
 

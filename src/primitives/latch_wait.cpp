@@ -1,5 +1,7 @@
 #include "primitives/latch_wait.hpp"
 
+#include "core/dating.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -11,17 +13,13 @@ constexpr duration latch_recheck = std::chrono::seconds(1);
 constexpr duration shortest_pause = std::chrono::milliseconds(1);
 constexpr duration last_look = std::chrono::milliseconds(100);  // how long the final look may take
 
-time_point end_of(time_point now, duration wait) {
-  return wait >= time_point::max() - now ? time_point::max() : now + wait;
-}
-
 }  // namespace
 
 latch_wait::latch_wait(std::shared_ptr<client::state> client, spi::resource_id resource,
                        duration wait, spi::completion<void> done)
     : client_(std::move(client)),
       resource_(std::move(resource)),
-      deadline_(end_of(client_->runtime->now(), wait)),
+      deadline_(core::end_of(client_->runtime->now(), wait)),
       done_(std::move(done)),
       backoff_(client_->options.retry) {}
 
@@ -80,7 +78,7 @@ void latch_wait::look() {
   const core::engine& engine = *client_->engine;
   const duration patience = engine.heard() ? forever : engine.reach_limit(false);
   if (unanswered_ == 0) {
-    tired_at_ = end_of(now, std::min(client_->options.retry.within, patience));
+    tired_at_ = core::end_of(now, std::min(client_->options.retry.within, patience));
   }
   if (!watched) watch();
   spi::op_context context = client_->soon();

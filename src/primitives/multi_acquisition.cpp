@@ -1,5 +1,6 @@
 #include "primitives/multi_acquisition.hpp"
 
+#include "core/dating.hpp"
 #include "primitives/lock_handle_inside.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ std::size_t multi_acquisition::which(std::size_t step) const noexcept {
 
 void multi_acquisition::start(spi::completion<multi_lease> done) {
   const time_point now = runtime_->now();
-  deadline_ = wait_ >= time_point::max() - now ? time_point::max() : now + wait_;
+  deadline_ = core::end_of(now, wait_);
   {
     const std::lock_guard lock(mutex_);
     done_ = std::move(done);
