@@ -3,6 +3,8 @@
 #pragma once
 
 #include "integration/sql_harness.hpp"
+#include "net/connector.hpp"
+#include "stores/sql/server_store.hpp"
 #ifdef HOLDFAST_WITH_MARIADB
 #include "integration/mariadb_harness.hpp"
 #include "stores/mariadb/engine.hpp"
@@ -23,6 +25,30 @@
 
 namespace holdfast::test {
 
+// The others cannot notify its client before `found` is raised: until then the connection that
+// listens does not find its server, which the URL has to name as localhost.
+template <class Engine>
+class late_listening final : public Engine {
+ public:
+  template <class Options>
+  late_listening(Options options, std::shared_ptr<flag> found)
+      : Engine(std::make_shared<const Options>(std::move(options))), found_(std::move(found)) {}
+
+  [[nodiscard]] std::shared_ptr<sql::notification_listener> make_listener(
+      const net::network& net, const std::string& process,
+      const std::shared_ptr<sql::switchboard>& board) const override {
+    const auto late = std::make_shared<net::resolver>(
+        net.reactor, [found = found_](const std::string& host) -> result<net::addresses> {
+          if (!found->wait()) return failure(errc::unavailable, "nobody let it be found");
+          return net::look_up(host);
+        });
+    return Engine::make_listener({net.reactor, late}, process, board);
+  }
+
+ private:
+  const std::shared_ptr<flag> found_;
+};
+
 // Not thread-safe. Tables of its own, on a server that others may use too.
 class sql_world {
  public:
@@ -36,12 +62,20 @@ class sql_world {
 
   // Without a client around it.
   [[nodiscard]] virtual std::shared_ptr<spi::store> store(const std::string& extra) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<spi::store> late_store(
+      std::shared_ptr<flag> found) const = 0;
 
   enum class shutdown : std::uint8_t { orderly, killed };
   virtual void restart(shutdown how) = 0;
   // By an administrator: the connection that carries the oldest hold; and three in ten of all.
   virtual void end_carrier() = 0;
   virtual void end_some() = 0;
+
+ protected:
+  [[nodiscard]] spi::url by_name() const {
+    std::string text = url("&connect_timeout=30s");
+    return *spi::parse_url(text.replace(text.find("127.0.0.1"), 9, "localhost"));
+  }
 };
 
 #ifdef HOLDFAST_WITH_POSTGRESQL
@@ -56,6 +90,11 @@ class postgresql_world final : public sql_world {
   [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
   [[nodiscard]] std::shared_ptr<spi::store> store(const std::string& extra) const override {
     return *postgresql::open_postgresql(*spi::parse_url(url(extra)), spi::make_reactor(), {});
+  }
+  [[nodiscard]] std::shared_ptr<spi::store> late_store(std::shared_ptr<flag> found) const override {
+    return sql::make_store(spi::make_reactor(),
+                           std::make_shared<late_listening<postgresql::engine>>(
+                               *postgresql::options_from(by_name()), std::move(found)));
   }
   void restart(shutdown how) override {
     server_->restart(how == shutdown::orderly ? postgresql_server::shutdown::fast
@@ -88,6 +127,11 @@ class mariadb_world final : public sql_world {
   [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
   [[nodiscard]] std::shared_ptr<spi::store> store(const std::string& extra) const override {
     return *mariadb::open_mariadb(*spi::parse_url(url(extra)), spi::make_reactor(), {});
+  }
+  [[nodiscard]] std::shared_ptr<spi::store> late_store(std::shared_ptr<flag> found) const override {
+    return sql::make_store(spi::make_reactor(),
+                           std::make_shared<late_listening<mariadb::engine>>(
+                               *mariadb::options_from(by_name()), std::move(found)));
   }
   void restart(shutdown how) override {
     // What a killed server has committed is in the kernel's cache.

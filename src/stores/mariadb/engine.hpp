@@ -21,7 +21,7 @@
 
 namespace holdfast::mariadb {
 
-class engine final : public sql::engine {
+class engine : public sql::engine {
  public:
   explicit engine(std::shared_ptr<const server_options> options)
       : sql::engine("mariadb", true, 256), options_(std::move(options)) {}

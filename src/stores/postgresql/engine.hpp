@@ -23,7 +23,7 @@
 
 namespace holdfast::postgresql {
 
-class engine final : public sql::engine {
+class engine : public sql::engine {
  public:
   explicit engine(std::shared_ptr<const server_options> options)
       : sql::engine("postgresql", false, std::numeric_limits<std::size_t>::max()),

@@ -69,6 +69,13 @@ class lease_store final : public server_store {
   static constexpr duration default_latch_life = std::chrono::hours(24);
 
   static spi::caps capabilities(const std::string& engine);
+  std::shared_ptr<lease_store> own() {
+    return std::static_pointer_cast<lease_store>(shared_from_this());
+  }
+  void send_attempt(const spi::claim_ptr& claim, bool may_queue, const spi::op_context& context,
+                    spi::completion<spi::outcome> done);
+  void queue_when_listening(const spi::claim_ptr& claim, const spi::op_context& context,
+                            spi::completion<spi::outcome> done);
   [[nodiscard]] connection& command_connection(const std::string& key) const;
   void renew_part(const std::shared_ptr<renewal_batch>& whole,
                   const std::vector<spi::claim_ptr>& claims, std::vector<std::size_t> part,
@@ -121,18 +128,49 @@ connection& lease_store::command_connection(const std::string& key) const {
 void lease_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                           const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
+  notifications_->wakeup_registry().add(claim->id, std::move(wakeup));
+  // A claim that queues must be reachable, or its turn would be skipped. Until then it only tries, at
+  // the same time: usually the lock is free.
+  const bool reachable = !claim->queued || notifications_->is_open();
+  send_attempt(claim, reachable, context, std::move(done));
+}
+
+void lease_store::send_attempt(const spi::claim_ptr& claim, bool may_queue,
+                               const spi::op_context& context, spi::completion<spi::outcome> done) {
   const std::string key = key_of(claim->resource);
   const auto& wakeups = notifications_->shared_wakeups();
-  wakeups->add(claim->id, std::move(wakeup));
+  auto asked = claim;
+  if (!may_queue) {
+    auto tries = std::make_shared<spi::claim>(*claim);
+    tries->queued = false;
+    asked = std::move(tries);
+  }
   command_connection(key).send(
-      engine_->attempt(key, *claim, notifications_->process(), *wakeups), context,
-      [wakeups, claim, engine = engine_, done = std::move(done)](result<rows> said) mutable {
-        auto answer = said ? engine->to_outcome(*said, *claim)
+      engine_->attempt(key, *asked, notifications_->process(), *wakeups), context,
+      [self = own(), claim, may_queue, context, done = std::move(done)](result<rows> said) mutable {
+        auto answer = said ? self->engine_->to_outcome(*said, *claim)
                            : result<spi::outcome>(tl::unexpected(std::move(said.error())));
-        if (is_turned_away(answer)) wakeups->remove(claim->id);
+        auto& registry = self->notifications_->wakeup_registry();
         const auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
-        if (grant == nullptr || grant->wanted || grant->offer) wakeups->mark_contended(claim->id);
+        if (grant == nullptr || grant->wanted || grant->offer) registry.mark_contended(claim->id);
+        if (is_turned_away(answer)) {
+          if (!may_queue) return self->queue_when_listening(claim, context, std::move(done));
+          registry.remove(claim->id);
+        }
         done(std::move(answer));
+      });
+}
+
+void lease_store::queue_when_listening(const spi::claim_ptr& claim, const spi::op_context& context,
+                                       spi::completion<spi::outcome> done) {
+  // What is left after that is for the attempt, which queues then in any case.
+  const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
+  notifications_->when_open(
+      half, [self = own(), claim, context, done = std::move(done)](const result<void>&) mutable {
+        if (self->notifications_->wakeup_registry().find(claim->id) == nullptr) {
+          return done(failure(errc::unavailable, "left before it was in line"));
+        }
+        self->send_attempt(claim, true, context, std::move(done));
       });
 }
 

@@ -36,6 +36,7 @@ class notifications : public std::enable_shared_from_this<notifications> {
   [[nodiscard]] const std::string& process() const noexcept { return process_; }
 
   void start() { listener_->start(); }
+  [[nodiscard]] bool is_open() const { return listener_->is_open(); }
   // The notification listener follows this connection to its server, and the
   // control connection with it.
   void follow(connection& command_connection) { listener_->follow(command_connection); }
