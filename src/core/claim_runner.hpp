@@ -184,4 +184,34 @@ class claim_runner final : public agenda_item,
   std::atomic<bool> wanted_{false};
 };
 
+// The first thread to arrive feeds the machine, then feeds it whatever other threads have brought
+// meanwhile. An answer that comes before the store's call returns is such an input, so there is no
+// recursion.
+template <class Step>
+void claim_runner::feed(Step&& step) {
+  feed(engine_->runtime().now(), std::forward<Step>(step));
+}
+
+template <class Step>
+void claim_runner::feed(time_point now, Step&& step) {
+  if (engine_->runtime().forked()) return;  // the parent's claim, and perhaps its locked mutex
+  const auto self = shared_from_this();     // the engine's list may drop us at the end
+  std::unique_lock lock(mutex_);
+  if (running_) {
+    inputs_.add(std::forward<Step>(step));
+    return;
+  }
+  run(lock, now, step);
+}
+
+// Called with the mutex held, which it releases, while no other thread feeds the machine.
+template <class Step>
+void claim_runner::run(std::unique_lock<std::mutex>& lock, time_point now, Step& step) {
+  running_ = true;
+  lock.unlock();
+  after_step(step(now), now);
+  lock.lock();
+  drain(lock);
+}
+
 }  // namespace holdfast::core
