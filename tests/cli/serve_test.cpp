@@ -1,7 +1,5 @@
-// holdfast serve, queried by curl: every address, on three engines; who is refused; limits; engines
-// that go away and come back.
-#include "cli/fixture.hpp"
-#include "support/free_port.hpp"
+// holdfast serve, queried by curl: every address, on three engines; who is refused.
+#include "cli/serving.hpp"
 
 #ifdef HOLDFAST_WITH_POSTGRESQL
 #include "support/postgresql_server.hpp"
@@ -10,10 +8,6 @@
 #include "support/redis_server.hpp"
 #endif
 
-#include <nlohmann/json.hpp>
-#include <signal.h>
-
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,69 +15,6 @@ namespace holdfast::cli_test {
 namespace {
 
 using nlohmann::json;
-
-struct web_answer {
-  int status = 0;
-  std::string head;
-  std::string body;
-};
-
-class serve : public command_line {
- protected:
-  // Runs until the test ends; its address is known when this returns.
-  process serve_at(const words& urls, const words& options = {}) {
-    words line;
-    for (const std::string& url : urls) line.insert(line.end(), {"--url", url});
-    line.insert(line.end(), {"serve", "--listen", "127.0.0.1:0"});
-    line.insert(line.end(), options.begin(), options.end());
-    process started = begin(line);
-    if (!started.complains("http://127.0.0.1:")) throw std::runtime_error(started.err());
-    const std::string said = started.err();
-    const auto at = said.find("http://");
-    address_ = said.substr(at, said.find('/', at + 7) - at);
-    return started;
-  }
-  words curl(const std::string& path, const words& options = {}) const {
-    words line{"curl", "--silent", "--include", "--no-buffer", "--path-as-is", "--max-time", "120"};
-    line.insert(line.end(), options.begin(), options.end());
-    line.push_back(address_ + path);
-    return line;
-  }
-  web_answer get(const std::string& path, const words& options = {}) {
-    const std::string text = shell_.run(curl(path, options)).out;
-    const auto split = text.find("\r\n\r\n");
-    if (!text.starts_with("HTTP/1.1 ") || split == std::string::npos) return {0, text, {}};
-    return {std::stoi(text.substr(9, 3)), text.substr(0, split), text.substr(split + 4)};
-  }
-  int status(const std::string& path, const words& options = {}) {
-    return get(path, options).status;
-  }
-  json document(const std::string& path, const words& options = {}) {
-    const web_answer got = get(path, options);
-    EXPECT_EQ(got.status, 200) << path << ": " << got.body;
-    return got.status == 200 ? json::parse(got.body) : json();
-  }
-  // A line of /metrics: 'holdfast_engine_up{engine="redis"}'; empty: there is none.
-  std::string metric(const std::string& line) {
-    const std::string all = "\n" + get("/metrics").body;
-    const auto at = all.find("\n" + line + " ");
-    if (at == std::string::npos) return {};
-    const auto value = at + line.size() + 2;
-    return all.substr(value, all.find('\n', value) - value);
-  }
-  bool listed(const std::string& name) {
-    return eventually([&] {
-      const json all = document("/api/locks");
-      for (const json& one : all["locks"]) {
-        if (one["name"] == name && one["holders"] == 1) return true;
-      }
-      return false;
-    });
-  }
-
-  const std::string file_ = "sqlite:" + home_ / "locks.db";
-  std::string address_;
-};
 
 // What could go wrong with one engine only.
 class serve_engine : public serve, public ::testing::WithParamInterface<const char*> {
@@ -303,56 +234,6 @@ TEST_F(serve, usage_errors_are_reported_before_anything_listens) {
   EXPECT_NE(second.err.find("in use"), std::string::npos) << second.err;
 }
 
-TEST_F(serve, more_streams_than_there_is_room_for_are_refused_and_the_rest_works) {
-  // Broken: a browser with many tabs keeps Prometheus out.
-  process server = serve_at({file_});
-  std::vector<process> streams;
-  for (int i = 0; i < 32; ++i) streams.push_back(shell_.start(curl("/api/events")));
-  for (const process& one : streams) ASSERT_TRUE(one.says("event: stats")) << one.out();
-  const web_answer more = get("/api/events");
-  EXPECT_EQ(more.status, 503) << more.body;
-  EXPECT_NE(more.head.find("Retry-After"), std::string::npos);
-  EXPECT_EQ(metric("holdfast_serve_streams"), "32");
-  streams.front().send(SIGTERM);
-  streams.front().end();
-  EXPECT_TRUE(eventually([&] { return metric("holdfast_serve_streams") == "31"; }));
-  // It ends cleanly although streams are open.
-  server.send(SIGTERM);
-  EXPECT_EQ(server.end().code, 0);
-}
-
-TEST_F(serve, clients_that_say_nothing_are_bounded_and_end) {
-  // Broken: idle connections use up descriptors and threads until nothing is answered.
-  process server = serve_at({file_});
-  const std::string port = address_.substr(address_.rfind(':') + 1);
-  const answer got = shell_.run(
-      {"python3", "-c",
-       "import socket, sys\n"
-       "all = [socket.create_connection(('127.0.0.1', int(sys.argv[1])), 120) for _ in range(64)]\n"
-       "late = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 120)\n"
-       "print(late.recv(100).split(b'\\r\\n')[0].decode())\n"
-       "print([one.recv(100) for one in all[:8]].count(b''))\n",
-       port});
-  EXPECT_EQ(got.code, 0) << got.err;
-  EXPECT_NE(got.out.find("503"), std::string::npos) << got.out;
-  EXPECT_TRUE(eventually([&] { return status("/healthz") == 200; }));
-  server.send(SIGINT);
-  EXPECT_EQ(server.end().code, 0);
-}
-
-TEST_F(serve, a_busy_name_keeps_no_more_than_its_share) {
-  // Broken: memory grows with every event.
-  const process server = serve_at({file_});
-  ASSERT_TRUE(eventually([&] { return metric("holdfast_engine_up{engine=\"sqlite\"}") == "1"; }));
-  ASSERT_EQ(type({"--url", file_, "bench", "--locks", "same", "--duration", "500ms"}).code, 0);
-  ASSERT_TRUE(eventually([&] {
-    const std::string seen =
-        metric("holdfast_engine_events_total{engine=\"sqlite\",event=\"released\"}");
-    return !seen.empty() && std::stol(seen) > 50;
-  }));
-  EXPECT_EQ(metric("holdfast_serve_past_events"), "50");
-}
-
 TEST_F(serve, several_engines_are_distinguished) {
   // Broken: a name on one engine is shown, or revoked, on the other.
   const std::string second = "sqlite:" + home_ / "second.db";
@@ -366,37 +247,6 @@ TEST_F(serve, several_engines_are_distinguished) {
   EXPECT_EQ(metric("holdfast_engine_held{engine=\"one\"}"), "0");
   EXPECT_EQ(metric("holdfast_engine_held{engine=\"two\"}"), "1");
 }
-
-#ifdef HOLDFAST_WITH_REDIS
-TEST_F(serve, an_engine_that_is_away_is_reported_and_seen_again_when_it_is_back) {
-  // Broken: old numbers for an engine that does not answer, or none after it does again.
-  test::redis_server redis(
-      {.arguments = {"--requirepass", "secret-word"}, .admin = {"-a", "secret-word"}});
-  const std::string url = "redis://:secret-word@127.0.0.1:" + std::to_string(redis.port());
-  redis.kill();
-  const process server = serve_at({"main=" + url});
-  ASSERT_TRUE(server.complains("engine main does not answer"));
-  EXPECT_EQ(status("/healthz"), 200) << "it serves";
-  EXPECT_EQ(metric("holdfast_engine_up{engine=\"main\"}"), "0");
-  EXPECT_EQ(metric("holdfast_engine_held{engine=\"main\"}"), "")
-      << "no number rather than a wrong one";
-  EXPECT_EQ(status("/api/locks/x"), 503);
-  const json away = document("/api/locks");
-  EXPECT_EQ(away["engines"][0]["up"], false);
-  EXPECT_NE(away["engines"][0]["trouble"], "");
-  redis.start();
-  ASSERT_TRUE(server.complains("engine main answers again"));
-  const process holder = hold("x", {"--url", url});
-  ASSERT_TRUE(listed("x"));
-  // Once it listens again: what happened before that is not seen.
-  EXPECT_TRUE(eventually([&] {
-    EXPECT_EQ(type({"--url", url, "run", "y", "--", "true"}).code, 0);
-    return metric("holdfast_engine_events_total{engine=\"main\",event=\"granted\"}") != "0";
-  })) << "events, too";
-  const std::string shown = get("/api/engines").body + get("/metrics").body + server.err();
-  EXPECT_EQ(shown.find("secret-word"), std::string::npos) << shown;
-}
-#endif
 
 }  // namespace
 }  // namespace holdfast::cli_test
