@@ -52,6 +52,24 @@ TEST_F(serve, clients_that_say_nothing_are_bounded_and_end) {
   EXPECT_EQ(server.end().code, 0);
 }
 
+TEST_F(serve, an_answer_is_not_repeated_for_every_range_that_is_asked_for) {
+  // Broken: a request of 8 KiB costs hundreds of megabytes.
+  const process server = serve_at({file_});
+  const auto length = [](const web_answer& of) {
+    const auto at = of.head.find("Content-Length: ");
+    return at == std::string::npos ? 0 : std::stol(of.head.substr(at + 16));
+  };
+  std::string ranges = "bytes=-";
+  for (int i = 0; i < 4000; ++i) ranges += ",-";
+  const long plain = length(get("/"));
+  ASSERT_GT(plain, 0);
+  for (const char* name : {"Range", "RANGE", "range"}) {
+    const web_answer got = get("/", {"--header", name + (": " + ranges)});
+    EXPECT_EQ(got.status, 200);
+    EXPECT_EQ(length(got), plain);
+  }
+}
+
 TEST_F(serve, a_busy_name_keeps_no_more_than_its_share) {
   // Broken: memory grows with every event.
   const process server = serve_at({file_});
