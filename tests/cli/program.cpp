@@ -158,11 +158,14 @@ std::string program_path() {
   return path;
 }
 
-bool alive(pid_t pid) {
+char state_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  if (!std::getline(file, line)) return false;
-  const char state = line[line.rfind(')') + 2];
+  return std::getline(file, line) ? line[line.rfind(')') + 2] : 'X';
+}
+
+bool alive(pid_t pid) {
+  const char state = state_of(pid);
   return state != 'Z' && state != 'X';
 }
 

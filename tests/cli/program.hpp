@@ -95,6 +95,8 @@ class shell {
 std::string program_path();
 // Throws if a test cannot have started this process.
 void signal_one(pid_t pid, int number);
+// As ps shows it: 'S' sleeps, 'T' is stopped, 'Z' is a zombie; 'X': there is none.
+char state_of(pid_t pid);
 // Whether the process exists and is not a zombie.
 bool alive(pid_t pid);
 

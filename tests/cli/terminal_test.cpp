@@ -133,6 +133,27 @@ TEST_F(at_a_terminal, stopping_and_continuing_works_as_in_any_shell) {
   EXPECT_TRUE(is_free("x"));
 }
 
+TEST_F(at_a_terminal, stopping_stops_what_ignores_it) {
+  // Broken: it works on while nobody renews the lock.
+  terminal_process user = sit({"bash", "--norc", "--noprofile", "-i"});
+  user.types("PS1='ready> '; set -m\n");
+  ASSERT_TRUE(user.shows("\nready> "));
+  user.types(program_path() +
+             " run x -- sh -c 'trap \"\" TSTP; sleep 1000 & trap - TSTP; "
+             "echo de''af $! star''ted; read line; kill $!; echo got $line'\n");
+  ASSERT_TRUE(user.shows("started"));
+  const pid_t deaf = pid_after("deaf", user.screen());
+  user.types("\x1a");
+  ASSERT_TRUE(user.shows("Stopped"));
+  EXPECT_TRUE(eventually([&] { return state_of(deaf) == 'T'; })) << state_of(deaf);
+  user.types("fg\n");
+  user.types("hello\n");
+  EXPECT_TRUE(user.shows("got hello"));
+  EXPECT_TRUE(eventually([&] { return !alive(deaf); }));
+  user.types("exit 0\n");
+  user.end();
+}
+
 TEST_F(at_a_terminal, a_pipeline_keeps_it) {
   // `holdfast run ... | less`: less reads the terminal while the command runs.
   terminal_process user = sit({"bash", "--norc", "--noprofile", "-i"});

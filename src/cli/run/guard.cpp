@@ -181,6 +181,7 @@ void guard::follow_stop(int number) {
   const bool asks_for_terminal = number != SIGTSTP;
   if (!asks_for_terminal || !terminal_.ours()) {
     terminal_.take_back(child_.group());
+    child_.signal_group(SIGSTOP);  // those too that ignore the other: nobody renews meanwhile
     const bool stood_still = signal_inbox::stop_with_pipeline();
     // What the kernel does to a stopped group that nobody can continue: it would ask forever.
     if (!stood_still && asks_for_terminal) child_.signal_group(SIGHUP);
