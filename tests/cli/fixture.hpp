@@ -50,6 +50,11 @@ class command_line : public ::testing::Test {
   static int lines(const std::string& text) {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   }
+  static int count(const std::string& text, const std::string& part) {
+    int found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  }
 
   folder home_;
   shell shell_{home_};

@@ -84,6 +84,22 @@ TEST_F(serve, a_busy_name_keeps_no_more_than_its_share) {
 }
 
 #ifdef HOLDFAST_WITH_REDIS
+TEST_F(serve, engines_that_are_silent_delay_no_answer) {
+  // Broken: Prometheus gives up after 10 s, without the numbers of the engines that answer.
+  test::redis_server redis;
+  const std::string url = "redis://127.0.0.1:" + std::to_string(redis.port());
+  redis.pause();
+  const process server = serve_at({"one=" + url, "two=" + url, "fine=" + file_});
+  ASSERT_TRUE(server.complains("engine one does not answer"));
+  ASSERT_TRUE(server.complains("engine two does not answer"));
+  // If each of them waited for an engine, all of them would take longer than any limit here.
+  const process scrapes = shell_.start(curl("/metrics?[1-200]"));
+  for (const char* line : {"engine_up{engine=\"one\"} 0\n", "engine_up{engine=\"two\"} 0\n",
+                           "engine_held{engine=\"fine\"} 0\n"}) {
+    EXPECT_TRUE(eventually([&] { return count(scrapes.out(), line) == 200; })) << line;
+  }
+}
+
 TEST_F(serve, an_engine_that_is_away_is_reported_and_seen_again_when_it_is_back) {
   // Broken: old numbers for an engine that does not answer, or none after it does again.
   test::redis_server redis(

@@ -15,11 +15,6 @@ class at_a_terminal : public command_line {
     line.insert(line.end(), arguments.begin(), arguments.end());
     return line;
   }
-  static int count(const std::string& text, const std::string& part) {
-    int found = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  }
 };
 
 TEST_F(at_a_terminal, the_command_has_it) {

@@ -80,18 +80,32 @@ engine_status engine_view::status() const {
   return status_;
 }
 
-engine_status engine_view::status(duration no_older_than) {
-  std::unique_lock lock(mutex_);
-  const time_point now = clock::now();
+time_point engine_view::want_listing(duration no_older_than) {
+  const std::lock_guard lock(mutex_);
   // A client that keeps asking does not make an engine list all the time.
   if (status_.last) no_older_than = std::max(no_older_than, status_.last->took * list_share);
-  if (listed_ < now - no_older_than && status_.lists) {
-    wanted_ = std::max(wanted_, now - no_older_than);
-    const std::uint64_t before = lists_;
-    changed_.notify_all();
-    changed_.wait_for(lock, listing_within, [&] { return stopped_ || lists_ != before; });
-  }
+  const time_point begun = clock::now() - no_older_than;
+  if (may_list()) wanted_ = std::max(wanted_, begun);
+  changed_.notify_all();
+  return begun;
+}
+
+engine_status engine_view::status(time_point begun, time_point by) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, by, [&] { return stopped_ || !may_list() || listed_ >= begun; });
   return status_;
+}
+
+std::vector<engine_status> fresh_status(const std::vector<engine_view*>& engines,
+                                        duration no_older_than) {
+  std::vector<time_point> begun;
+  for (engine_view* const one : engines) begun.push_back(one->want_listing(no_older_than));
+  const time_point by = clock::now() + listing_within;
+  std::vector<engine_status> made;
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    made.push_back(engines[i]->status(begun[i], by));
+  }
+  return made;
 }
 
 result<spi::resource_state> engine_view::inspect(const std::string& name) {
@@ -139,14 +153,13 @@ void engine_view::work() {
     bool open = false;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, tick, [&] { return stopped_ || wanted_ > listed_; });
+      changed_.wait_for(lock, tick,
+                        [&] { return stopped_ || (status_.lists && wanted_ > listed_); });
       if (stopped_) break;
       const time_point now = clock::now();
       open = client_.has_value();
       if (!open && asked_ > now - reopen_every) {
-        ++lists_;  // requests that wait for a listing get none
-        listed_ = now;
-        changed_.notify_all();
+        listed_ = now;  // requests that wait for a listing get none
         continue;
       }
       list = open && wants_listing(now);
@@ -168,6 +181,8 @@ void engine_view::work() {
   const std::lock_guard lock(mutex_);
   last.swap(client_);
 }
+
+bool engine_view::may_list() const { return status_.lists && (status_.up || !contacted_); }
 
 bool engine_view::wants_listing(time_point now) const {
   if (!status_.lists) return false;

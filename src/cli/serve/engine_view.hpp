@@ -76,8 +76,10 @@ class engine_view {
   void look();
   // What is known now.
   [[nodiscard]] engine_status status() const;
-  // What is known, from a listing no older than that if the engine answers in time.
-  [[nodiscard]] engine_status status(duration no_older_than);
+  // Asks for a listing no older than that: it begins at this time or later.
+  [[nodiscard]] time_point want_listing(duration no_older_than);
+  // What is known, from such a listing if there is one by then; at once if the engine is down.
+  [[nodiscard]] engine_status status(time_point begun, time_point by);
   [[nodiscard]] result<spi::resource_state> inspect(const std::string& name);
   [[nodiscard]] result<std::vector<spi::holder>> revoke(const std::string& name,
                                                         const std::string& claim);
@@ -101,7 +103,9 @@ class engine_view {
   void answered(const std::optional<error>& problem, std::string_view action);
   void down(const std::string& why);
   [[nodiscard]] std::optional<client> connected() const;
-  [[nodiscard]] bool wants_listing(time_point now) const;  // with mutex_ held
+  // With mutex_ held, as the next one: false if it cannot list, or is known to be down.
+  [[nodiscard]] bool may_list() const;
+  [[nodiscard]] bool wants_listing(time_point now) const;
 
   const std::string id_;
   const std::size_t number_;
@@ -122,7 +126,7 @@ class engine_view {
   time_point wanted_{time_point::min()};  // a listing is due that began after this
   time_point listed_{time_point::min()};  // when the last attempt to list began
   time_point list_after_{time_point::min()};
-  std::uint64_t lists_ = 0;  // attempts that have ended
+  std::uint64_t lists_ = 0;  // attempts to list that have ended
   time_point asked_{time_point::min()};
   time_point probed_{time_point::min()};
   struct detail {
@@ -135,5 +139,9 @@ class engine_view {
   std::unique_ptr<subscription> subscription_;  // the thread's own
   std::jthread thread_;
 };
+
+// What is known of all of them, from listings no older than that of those that answer in time.
+std::vector<engine_status> fresh_status(const std::vector<engine_view*>& engines,
+                                        duration no_older_than);
 
 }  // namespace holdfast::cli::serve

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +83,12 @@ json::value status_value(const engine_view& engine, const engine_status& status)
   return made;
 }
 
+std::vector<engine_view*> pointers_to(const std::vector<std::unique_ptr<engine_view>>& engines) {
+  std::vector<engine_view*> made;
+  for (const auto& one : engines) made.push_back(one.get());
+  return made;
+}
+
 }  // namespace
 
 http::response site::engines_document() {
@@ -121,19 +128,20 @@ std::string site::statistics(std::size_t seconds) const {
 http::response site::names_document(const http::request& request, const question& asked) {
   std::vector<engine_view*> engines;
   if (asked.engine.empty()) {
-    for (const auto& one : engines_) engines.push_back(one.get());
+    engines = pointers_to(engines_);
   } else {
     const auto found = chosen(asked);
     if (!found) return found.error();
     engines.push_back(*found);
   }
   for (engine_view* const one : engines) one->look();
+  const std::vector<engine_status> known = fresh_status(engines, list_every * 2);
   json::value states = json::value::array();
   std::string rows;
   std::string tag;
-  for (engine_view* const one : engines) {
-    const engine_status status = one->status(list_every * 2);
-    states.push_back(status_value(*one, status));
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    const engine_status& status = known[i];
+    states.push_back(status_value(*engines[i], status));
     tag += std::to_string(status.last ? status.last->number : 0) + (status.up ? "u" : "d");
     if (!status.last) continue;
     states.back()["listed"] = status.last->rows.size();
@@ -160,9 +168,8 @@ http::response site::names_document(const http::request& request, const question
 http::response site::metrics() {
   const std::vector<std::pair<std::string, std::string>> none;
   core::exposition out(none);
-  std::vector<engine_status> states;
   // As fresh as the interval of listings, so that a scrape costs one listing.
-  for (const auto& one : engines_) states.push_back(one->status(list_every));
+  const std::vector<engine_status> states = fresh_status(pointers_to(engines_), list_every);
   out.family("holdfast_engine_up", "gauge", "1 if the engine answered when it was last asked.");
   for (std::size_t i = 0; i < states.size(); ++i) {
     out.sample({{"engine", engines_[i]->id()}}, states[i].up ? 1 : 0);
