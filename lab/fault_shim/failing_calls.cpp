@@ -1,7 +1,8 @@
 // System calls that fail: loaded into a process before anything else (LD_PRELOAD), it makes the
 // n-th call of one kind fail, once or from then on, as HOLDFAST_FAULT says: KIND:N:ERROR:once or
 // KIND:N:ERROR:on, the error as a number. Calls are counted from holdfast_faults_arm() on, so that
-// what the loader and libraries do before main() is unaffected.
+// what the loader and libraries do before main() is unaffected; with ":armed" at the end, from the
+// start.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,6 +52,7 @@ __attribute__((constructor)) void read_plan() {
   what.first = number(word());
   what.problem = number(word());
   what.once = word() == "once";
+  armed = word() == "armed";
   ::unsetenv("LD_PRELOAD");
 }
 
@@ -110,6 +112,8 @@ int accept4(int fd, sockaddr* from, socklen_t* size, int flags) {
   static auto* const call = next<int(int, sockaddr*, socklen_t*, int)>("accept4");
   return call(fd, from, size, flags);
 }
+
+int accept(int fd, sockaddr* from, socklen_t* size) { return accept4(fd, from, size, 0); }
 
 int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
   if (fails("setsockopt")) return -1;

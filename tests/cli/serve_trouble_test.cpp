@@ -7,6 +7,8 @@
 
 #include <signal.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,19 @@ TEST_F(serve, an_answer_is_not_repeated_for_every_range_that_is_asked_for) {
     EXPECT_EQ(length(got), plain);
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // these want to be loaded first
+TEST_F(serve, goes_on_when_the_system_could_not_accept_a_connection) {
+  // Broken: it answers nobody any more, and the watchdog is told that it is well.
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  shell_.environment["LD_PRELOAD"] = folder / "failing_calls.so";
+  shell_.environment["HOLDFAST_FAULT"] = "accept4:1:" + std::to_string(ENFILE) + ":once:armed";
+  const process server = serve_at({file_});
+  shell_.environment.erase("LD_PRELOAD");
+  EXPECT_EQ(status("/healthz"), 200);
+}
+#endif
 
 TEST_F(serve, a_busy_name_keeps_no_more_than_its_share) {
   // Broken: memory grows with every event.

@@ -1,5 +1,6 @@
 // The server, by cpp-httplib: the one file that knows it.
 #include "cli/http/server.hpp"
+#include "runtime/descriptor.hpp"
 
 #include <httplib.h>
 #include <poll.h>
@@ -24,6 +25,7 @@ namespace holdfast::http {
 namespace {
 
 constexpr std::chrono::milliseconds parting{500};
+constexpr std::chrono::milliseconds accept_pause{10};
 constexpr std::size_t most_dropped = 1UL << 20;
 
 constexpr std::string_view too_many =
@@ -165,40 +167,33 @@ void refuse(int socket) noexcept {
   ::close(socket);
 }
 
-// True while the accepting thread refuses a connection: there is no thread for it.
-thread_local bool over_the_limit = false;
-
-// A thread per connection, made when it is needed and kept; over the limit the connection is refused by
-// the thread that accepted it, which does not block.
-class connection_threads : public httplib::TaskQueue {
+// A thread per connection, made when it is needed and kept.
+class connection_threads {
  public:
-  explicit connection_threads(std::size_t most) : most_(most) {}
-
-  void enqueue(std::function<void()> serve) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (waiting_.size() < idle_ || add_thread()) {
-        waiting_.push_back(std::move(serve));
-        changed_.notify_one();
-        return;
-      }
-    }
-    over_the_limit = true;
-    serve();
-    over_the_limit = false;
-  }
-
-  void shutdown() override {
+  connection_threads(std::size_t most, std::function<void(int socket)> serve)
+      : most_(most), serve_(std::move(serve)) {}
+  connection_threads(const connection_threads&) = delete;
+  connection_threads& operator=(const connection_threads&) = delete;
+  // Returns when all are served.
+  ~connection_threads() {
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
     }
     changed_.notify_all();
-    threads_.clear();
+  }
+
+  // False: over the limit, ours or the system's. Does not block.
+  bool take(int socket) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= idle_ && !add_thread()) return false;
+    waiting_.push_back(socket);
+    changed_.notify_one();
+    return true;
   }
 
  private:
-  // Called with the mutex held. False: over the limit, ours or the system's.
+  // Called with the mutex held.
   bool add_thread() {
     if (threads_.size() >= most_) return false;
     try {
@@ -216,18 +211,19 @@ class connection_threads : public httplib::TaskQueue {
       changed_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
       --idle_;
       if (waiting_.empty()) return;
-      const auto serve = std::move(waiting_.back());
+      const int socket = waiting_.back();
       waiting_.pop_back();
       lock.unlock();
-      serve();
+      serve_(socket);
       lock.lock();
     }
   }
 
   const std::size_t most_;
+  const std::function<void(int)> serve_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::function<void()>> waiting_;  // guarded by mutex_, as are the next two
+  std::vector<int> waiting_;  // guarded by mutex_, as are the next two
   std::size_t idle_ = 0;
   bool closed_ = false;
   std::vector<std::jthread> threads_;  // last: they use all of the above
@@ -261,12 +257,11 @@ void hand_over(response&& from, httplib::Response& to) {
   });
 }
 
-// Overrides the library's entry point, which would read a request of any size and wait for as long
-// as bytes trickle in.
+// The library binds, and answers requests. Its own loop would read one of any size, wait for as long
+// as bytes trickle in, and end when the system cannot accept a connection.
 class library_server final : public server, private httplib::Server {
  public:
   library_server(handler answer, limits bounds) : handler_(std::move(answer)), limits_(bounds) {
-    new_task_queue = [this] { return new connection_threads(limits_.connections); };
     // Without SO_REUSEPORT, the library's default: two servers would share a port without noticing.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
@@ -292,51 +287,49 @@ class library_server final : public server, private httplib::Server {
       return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
     }
     port_ = static_cast<std::uint16_t>(bound);
+    listener_ = runtime::descriptor(svr_sock_.load());
     // The library's own backlog is 5: a client that connects along with a few others would wait for
     // a second.
-    ::listen(svr_sock_.load(), SOMAXCONN);
+    ::listen(listener_.get(), SOMAXCONN);
     return {};
   }
 
   [[nodiscard]] std::uint16_t port() const noexcept override { return port_; }
 
   void run() override {
-    started_.store(true);
-    if (!stopped_.load()) listen_after_bind();
-    ended_.store(true);
+    connection_threads threads(limits_.connections, [this](int socket) { serve(socket); });
+    while (!stopped_.load()) {
+      const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket < 0) {
+        // For a moment the system may have no descriptor or no memory.
+        if (!stopped_.load()) std::this_thread::sleep_for(accept_pause);
+      } else if (!threads.take(socket)) {
+        refuse(socket);
+      }
+    }
   }
 
   void stop() noexcept override {
     stopped_.store(true);
-    // The library ignores a stop that comes before it has begun to accept.
-    while (started_.load() && !ended_.load() && svr_sock_.load() != INVALID_SOCKET) {
-      httplib::Server::stop();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    svr_sock_.store(INVALID_SOCKET);  // the library ends the answers that are streams
+    ::shutdown(listener_.get(), SHUT_RDWR);
   }
 
  private:
-  bool process_and_close_socket(socket_t socket) override {
-    if (over_the_limit) {
-      refuse(socket);
-      return true;
-    }
+  void serve(int socket) {
     connection stream(socket, limits_);
     bool closed = false;
     // Compressing takes longer than it saves on the loopback interface.
-    const bool fine = process_request(stream, true, closed, [](httplib::Request& request) {
-      request.headers.erase("Accept-Encoding");
-    });
+    process_request(stream, true, closed,
+                    [](httplib::Request& request) { request.headers.erase("Accept-Encoding"); });
     stream.finish();
-    return fine;
   }
 
   const handler handler_;
   const limits limits_;
   std::uint16_t port_ = 0;
-  std::atomic<bool> started_{false};
+  runtime::descriptor listener_;
   std::atomic<bool> stopped_{false};
-  std::atomic<bool> ended_{false};
 };
 
 }  // namespace
