@@ -63,7 +63,7 @@ std::string holder_table(const std::vector<spi::holder>& holders) {
   std::vector<std::vector<std::string>> rows{
       {"HOLDER", "MODE", "SINCE", "TTL", "FENCE", "PAYLOAD"}};
   for (const spi::holder& one : holders) {
-    rows.push_back({one.claim, mode_text(one.mode, one.permits),
+    rows.push_back({plain(one.claim), mode_text(one.mode, one.permits),
                     one.held_for ? since_text(*one.held_for) : "?", ttl_text(one),
                     one.fence ? std::to_string(one.fence->value()) : "?", plain(who(one))});
   }
@@ -74,7 +74,7 @@ std::string waiter_table(const std::vector<spi::waiting>& waiters) {
   if (waiters.empty()) return {};
   std::vector<std::vector<std::string>> rows{{"WAITER", "MODE", "WAITING", "PAYLOAD"}};
   for (const spi::waiting& one : waiters) {
-    rows.push_back({one.claim, mode_text(one.mode, one.permits),
+    rows.push_back({plain(one.claim), mode_text(one.mode, one.permits),
                     one.waiting_for ? to_text(*one.waiting_for) : "?", plain(one.payload)});
   }
   return columns(rows);

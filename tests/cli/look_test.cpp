@@ -1,5 +1,10 @@
 // holdfast ls, show, release, revoke, watch: what an operator sees and does.
 #include "cli/fixture.hpp"
+#include "cli/terminal_process.hpp"
+
+#ifdef HOLDFAST_WITH_ETCD
+#include "support/etcd_server.hpp"
+#endif
 
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -205,6 +210,29 @@ TEST_F(look, an_answer_that_cannot_be_written_is_reported) {
     EXPECT_EQ(lines(got.err), 1) << got.err;
   }
 }
+
+#ifdef HOLDFAST_WITH_ETCD
+TEST_F(look, the_id_of_a_foreign_claim_is_text) {
+  // Broken: who may write to the engine controls the terminal of everybody who looks.
+  const auto server = test::start_etcd();
+  shell_.environment["HOLDFAST_URL"] = "etcd://" + server->host();
+  const process watcher = begin({"watch", "x"});
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_EQ(type({"run", "x", "--", "true"}).code, 0);
+    return watcher.out().find("released") != std::string::npos;
+  }));
+  server->ctl({"put", "x/\x1b[31mone", ""});
+  server->ctl({"put", "x/\x1b[31mtwo", ""});
+  EXPECT_TRUE(watcher.says("[31mone"));
+  terminal_process waiter({program_path(), "run", "x", "--", "true"}, shell_.environment,
+                          home_.path());
+  EXPECT_TRUE(waiter.shows("[31mone"));
+  for (const std::string& seen : {type({"show", "x"}).out, watcher.out(), waiter.screen()}) {
+    EXPECT_NE(seen.find("\\x1b[31mone"), std::string::npos) << seen;
+    EXPECT_EQ(seen.find("\x1b[31m"), std::string::npos) << seen;
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace holdfast::cli_test

@@ -71,7 +71,7 @@ namespace {
 std::string line_of(const spi::store_event& event, wall_time at) {
   std::string line = rfc3339(at) + "  " + std::string(name_of(event.kind));
   line.resize(std::max<std::size_t>(line.size(), 37), ' ');
-  line += plain(event.name) + "  " + event.claim + "  " + std::string(name_of(event.mode));
+  line += plain(event.name) + "  " + plain(event.claim) + "  " + std::string(name_of(event.mode));
   if (event.fence) line += "  fence " + std::to_string(event.fence->value());
   if (!event.payload.empty()) line += "  " + plain(event.payload);
   return line + "\n";

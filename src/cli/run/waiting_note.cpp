@@ -95,7 +95,7 @@ std::string waiting_note::text(const sight& seen) const {
     line += ", blocked by its lock delay";
   } else if (seen.state) {
     const spi::holder& first = seen.state->holders.front();
-    line += ", held by " + (first.payload.empty() ? first.claim : plain(first.payload));
+    line += ", held by " + plain(first.payload.empty() ? first.claim : first.payload);
     if (first.held_for) line += " for " + seconds_text(*first.held_for + (now - seen.at));
     const std::size_t others = seen.state->holders.size() - 1;
     if (others > 0) {
