@@ -209,6 +209,7 @@ TEST_F(serve, needs_the_token_where_one_was_given) {
 TEST_F(serve, usage_errors_are_reported_before_anything_listens) {
   // Broken: it listens on all interfaces, and nobody noticed.
   write_file(home_ / "short", "0123456789\n");
+  write_file(home_ / "escaped", "0123456789abcdef%41\n");
   for (const words& options :
        std::vector<words>{{"--listen", "0.0.0.0:0"},
                           {"--listen", "[::]:0"},
@@ -218,6 +219,7 @@ TEST_F(serve, usage_errors_are_reported_before_anything_listens) {
                           {"--allow-revoke"},
                           {"--token-file", home_ / "missing"},
                           {"--token-file", home_ / "short"},
+                          {"--token-file", home_ / "escaped"},
                           {"name"},
                           {"--url", "memory:"},
                           {"--url", "a=" + file_, "--url", "a=" + file_ + "2"}}) {
