@@ -77,7 +77,7 @@ void scrub(char* text) noexcept {
 }  // namespace
 
 void scrub_arguments(int count, char** arguments) noexcept {
-  for (int i = 1; i < count && std::strcmp(arguments[i], "--") != 0; ++i) scrub(arguments[i]);
+  for (int i = 1; i < count; ++i) scrub(arguments[i]);
 }
 
 secrets take_secrets(char** environment) {

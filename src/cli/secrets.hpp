@@ -20,8 +20,8 @@ struct secrets {
   std::optional<std::string> password;  // HOLDFAST_PASSWORD
 };
 
-// Overwrites tokens, and passwords in URLs, in place, in the arguments before the first "--": ps
-// shows the process's own memory. Copy the arguments first.
+// Overwrites tokens, and passwords in URLs, in place: ps shows the process's own memory. Copy the
+// arguments first: a command gets its own as they were typed.
 void scrub_arguments(int count, char** arguments) noexcept;
 
 // Reads the two variables and overwrites them in the same way. Only before any thread exists.

@@ -47,6 +47,16 @@ TEST_F(secrets, in_a_url_on_the_command_line_are_not_shown_by_ps) {
   EXPECT_EQ(lost.err().find("hunter"), std::string::npos) << lost.err();
 }
 
+TEST_F(secrets, behind_two_hyphens_are_not_shown_by_ps) {
+  // Broken: the token of `renew -- TOKEN`, and what a command wipes from its own arguments.
+  process job = begin({"run", "x", "--", "sh", "-c", "echo held; exec sleep 1000", "hft1_hunter1",
+                       "redis://user:hunter2@host"});
+  ASSERT_TRUE(job.says("held"));
+  const std::string shown = visible(job.pid());
+  EXPECT_NE(shown.find("redis://user"), std::string::npos);
+  EXPECT_EQ(shown.find("hunter"), std::string::npos) << shown;
+}
+
 TEST_F(secrets, of_an_engine_that_cannot_be_reached_are_not_in_its_error) {
   write_file(home_ / "secret", "hunter2\n");
   const answer got = type({"--url", "redis://user:hunter1@127.0.0.1:1", "--password-file",
