@@ -2,6 +2,10 @@
 // token.
 #include "cli/fixture.hpp"
 
+#ifdef HOLDFAST_WITH_ETCD
+#include "support/etcd_server.hpp"
+#endif
+
 #include <sys/stat.h>
 
 #include <csignal>
@@ -165,6 +169,19 @@ TEST_F(token, that_cannot_be_printed_is_released) {
   EXPECT_NE(got.code, 0);
   EXPECT_TRUE(is_free("deploy"));
 }
+
+#ifdef HOLDFAST_WITH_ETCD
+TEST_F(token, is_given_by_etcd_as_the_help_says) {
+  // Broken: the reader of the help believes that etcd cannot, and does without.
+  const auto server = test::start_etcd();
+  shell_.environment["HOLDFAST_URL"] = "etcd://" + server->host();
+  taken("deploy");
+  EXPECT_EQ(type({"acquire", "--shared", "index"}).code, 122);
+  const std::string said = type({"acquire", "--help"}).out;
+  EXPECT_NE(said.find("--shared on etcd"), std::string::npos) << said;
+  EXPECT_EQ(count(said, "etcd"), 1) << said;
+}
+#endif
 
 }  // namespace
 }  // namespace holdfast::cli_test

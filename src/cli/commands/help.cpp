@@ -129,7 +129,8 @@ it can be seen in the list of processes; a file of --token-file is yours alone (
                       as for run
 
 Exit status: 124 not granted in time; 123 it was lost again; 122 the engine failed, or
-cannot do it (ZooKeeper and etcd, redlock, strategy=session and row); 2 usage.
+cannot do it (ZooKeeper, redlock, strategy=session and row, dialect=simple and redisson;
+--shared on etcd); 2 usage.
 )help";
 
 constexpr std::string_view renew_help =
