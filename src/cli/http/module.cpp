@@ -3,7 +3,9 @@
 #include "runtime/descriptor.hpp"
 
 #include <httplib.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace holdfast::http {
 
@@ -44,7 +47,8 @@ int left_until(std::chrono::steady_clock::time_point by) {
 // for the whole request and on its size, however slowly it arrives.
 class connection final : public httplib::Stream {
  public:
-  connection(int socket, const limits& bounds);
+  // `stopped`: clients that are slow are no longer waited for.
+  connection(int socket, const limits& bounds, const std::atomic<bool>& stopped);
 
   bool is_readable() const override;
   // False, too, if the client is gone.
@@ -61,12 +65,16 @@ class connection final : public httplib::Stream {
 
  private:
   [[nodiscard]] bool ready(short events, std::chrono::steady_clock::time_point by) const noexcept;
+  // Waits until something can be written, as long as the client goes on reading.
+  [[nodiscard]] bool has_room() const noexcept;
+  [[nodiscard]] int unread() const noexcept;  // bytes
   // Gives each Range header that has just arrived another name: the library would repeat the answer
   // for every range, after a recursion as deep as the header is long.
   void rename_ranges() noexcept;
 
   const int socket_;
   const limits limits_;
+  const std::atomic<bool>& stopped_;
   const std::chrono::steady_clock::time_point read_by_;
   std::size_t taken_ = 0;  // bytes of the request
   std::array<char, 4096> buffer_{};
@@ -75,9 +83,10 @@ class connection final : public httplib::Stream {
   std::size_t matched_ = 0;  // how much of range_header ends what has arrived
 };
 
-connection::connection(int socket, const limits& bounds)
+connection::connection(int socket, const limits& bounds, const std::atomic<bool>& stopped)
     : socket_(socket),
       limits_(bounds),
+      stopped_(stopped),
       read_by_(std::chrono::steady_clock::now() + bounds.read_within) {}
 
 bool connection::ready(short events, std::chrono::steady_clock::time_point by) const noexcept {
@@ -95,7 +104,22 @@ bool connection::is_writable() const {
   char next = 0;
   const ssize_t peeked = ::recv(socket_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
   if (peeked == 0 || (peeked < 0 && errno != EAGAIN && errno != EINTR)) return false;
-  return ready(POLLOUT, std::chrono::steady_clock::now() + limits_.write_within);
+  return has_room();
+}
+
+int connection::unread() const noexcept {
+  int bytes = 0;
+  ::ioctl(socket_, SIOCOUTQ, &bytes);
+  return bytes;
+}
+
+// There is room only when a good part of the kernel's buffer was read, which may be megabytes.
+bool connection::has_room() const noexcept {
+  for (int left = unread();;) {
+    if (ready(POLLOUT, std::chrono::steady_clock::now() + limits_.write_within)) return true;
+    const int before = std::exchange(left, unread());
+    if (left >= before || stopped_.load()) return false;
+  }
 }
 
 ssize_t connection::read(char* into, std::size_t size) {
@@ -126,9 +150,8 @@ void connection::rename_ranges() noexcept {
 }
 
 ssize_t connection::write(const char* data, std::size_t size) {
-  const auto by = std::chrono::steady_clock::now() + limits_.write_within;
   for (std::size_t sent = 0; sent < size;) {
-    if (!ready(POLLOUT, by)) return -1;
+    if (!has_room()) return -1;
     const ssize_t now = ::send(socket_, data + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (now < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (now <= 0) return -1;
@@ -317,7 +340,7 @@ class library_server final : public server, private httplib::Server {
 
  private:
   void serve(int socket) {
-    connection stream(socket, limits_);
+    connection stream(socket, limits_, stopped_);
     bool closed = false;
     // Compressing takes longer than it saves on the loopback interface.
     process_request(stream, true, closed,

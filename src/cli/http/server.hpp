@@ -50,7 +50,7 @@ struct limits {
   std::size_t connections = 64;
   std::size_t request_bytes = 64UL << 10;
   std::chrono::milliseconds read_within{5000};   // a whole request
-  std::chrono::milliseconds write_within{5000};  // each piece of an answer
+  std::chrono::milliseconds write_within{5000};  // for the client to read anything of an answer
 };
 
 class server {
