@@ -68,6 +68,15 @@ def start(how: Start, queue: Any = NUL, tag: int = 0) -> Any:
 def wait_for(how: Start, wait: Optional[float] = None) -> Any:
     """Starts a call and waits for its answer, at most ``wait``; Ctrl-C ends it. The call, or None: no answer yet."""
     call = start(how)
+    try:
+        return call if _is_answered(call, wait) else None
+    except BaseException:
+        ffi.release(call)  # not with its last reference, which the exception has: that may be kept
+        raise
+
+
+def _is_answered(call: Any, wait: Optional[float]) -> bool:
+    """Waits, and raises what the call has failed with. An exception from a signal handler comes out of it, too."""
     error = thread_error()
     if not is_main_thread():
         # Signals are handled by the main thread.
@@ -79,13 +88,12 @@ def wait_for(how: Start, wait: Optional[float] = None) -> Any:
             check(lib.hf_call_fd(call, fd, error), error)
             ready = select.poll()
             ready.register(fd[0], select.POLLIN)
-            # An exception from a signal handler comes out of here, and the call is freed with its last reference.
             ready.poll(None if wait is None or wait == math.inf else math.ceil(wait * 1000))
             status = lib.hf_call_result(call, error)
     if status == PENDING:
-        return None
+        return False
     check(status, error)
-    return call
+    return True
 
 
 class LoopQueue:
@@ -119,7 +127,11 @@ class LoopQueue:
         future = self._waiting[tag] = asyncio.get_running_loop().create_future()
         try:
             call = start(how, self._queue, tag)
-            await future
+            try:
+                await future
+            except BaseException:
+                ffi.release(call)  # as in wait_for
+                raise
         finally:
             self._waiting.pop(tag, None)
         error = thread_error()

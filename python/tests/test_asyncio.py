@@ -51,6 +51,19 @@ def test_a_wait_ends_in_time_and_by_cancellation(client, other, name):
     asyncio.run(main())
 
 
+def test_a_cancelled_wait_leaves_the_queue_though_its_task_is_kept(client, other, name):
+    """The task keeps the exception, and that the frames in which the call is."""
+    async def main():
+        with client.lock(name, fair=True):
+            task = asyncio.create_task(other.lock(name, fair=True).acquire_async())
+            assert await asyncio.to_thread(servers.eventually, lambda: len(client.inspect(name)) == 2)
+            task.cancel()
+            await asyncio.wait({task})
+            assert await asyncio.to_thread(servers.eventually, lambda: len(client.inspect(name)) == 1)
+            assert task.cancelled()
+    asyncio.run(main())
+
+
 def test_a_grant_that_meets_a_cancellation_is_given_back(client, name):
     """The answer is there, and the task is cancelled before it could look."""
     async def main():
