@@ -20,6 +20,38 @@ CONTENDED = 16  # so many acquisitions do not try first, after one that found th
 _UNSET: Any = object()
 
 
+class _Held:
+    """What ``with`` has acquired, by thread or task."""
+
+    def __init__(self) -> None:
+        self._of: dict[object, list[Lease]] = {}
+        # A signal handler, or a generator that is collected, may come in between in the same thread.
+        self._mutex = threading.RLock()
+
+    def push(self, owner: object, lease: Lease) -> None:
+        with self._mutex:
+            self._of.setdefault(owner, []).append(lease)
+
+    def pop(self, owner: object) -> Lease:
+        """The last of this owner. If it has none, that of another one: generators and fixtures are often ended by another
+        thread or task than they were begun by. Then rather of one that has ended than of one that may end it itself."""
+        with self._mutex:
+            if owner not in self._of:
+                if not self._of:
+                    raise NotHeld("not held (with has not been entered, or left before)")
+                owner = min(list(self._of), key=_goes_on)
+            leases = self._of[owner]
+            lease = leases.pop()
+            if not leases:
+                del self._of[owner]
+            return lease
+
+
+def _goes_on(owner: object) -> bool:
+    """Whether the thread or task may still leave what it has entered."""
+    return owner.is_alive() if isinstance(owner, threading.Thread) else not (asyncio.isfuture(owner) and owner.done())
+
+
 class Acquirable:
     """What all locks have: :meth:`acquire`, :meth:`try_acquire`, :meth:`acquire_async`, ``with``, ``async with``.
 
@@ -36,8 +68,7 @@ class Acquirable:
         #: How long acquiring waits unless it is given another time; None: no limit.
         self.wait = wait
         self._contended = 0  # acquisitions of the main thread that will not try first
-        # What `with` has acquired, by thread or task.
-        self._held: dict[object, list[Lease]] = {}
+        self._held = _Held()
 
     def _how(self, asynchronous: bool) -> Any:
         """The hf_acquire_options of an acquisition."""
@@ -87,26 +118,19 @@ class Acquirable:
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
-        self._held.setdefault(threading.get_ident(), []).append(lease)
+        self._held.push(threading.current_thread(), lease)
         return lease
 
     def __exit__(self, kind: Optional[type], error: object, trace: object) -> None:
-        self._pop(threading.get_ident()).__exit__(kind, error, trace)
+        self._held.pop(threading.current_thread()).__exit__(kind, error, trace)
 
     async def __aenter__(self) -> Lease:
         lease = await self.acquire_async()
-        self._held.setdefault(asyncio.current_task(), []).append(lease)
+        self._held.push(asyncio.current_task(), lease)
         return lease
 
     async def __aexit__(self, kind: Optional[type], error: object, trace: object) -> None:
-        await self._pop(asyncio.current_task()).__aexit__(kind, error, trace)
-
-    def _pop(self, owner: object) -> Lease:
-        leases = self._held[owner]
-        lease = leases.pop()
-        if not leases:
-            del self._held[owner]
-        return lease
+        await self._held.pop(asyncio.current_task()).__aexit__(kind, error, trace)
 
     def __repr__(self) -> str:
         return f"<holdfast.{type(self).__name__} {self.name!r}>"
@@ -207,7 +231,7 @@ class Permits(Acquirable):
 
     def __init__(self, of: Semaphore, count: int) -> None:
         self._client, self._ptr, self.name, self.wait = of._client, of._ptr, of.name, of.wait
-        self._held, self._contended = {}, 0
+        self._held, self._contended = _Held(), 0
         self.count = count
         self._options = acquire_options(permits=count)
 

@@ -81,6 +81,20 @@ def test_a_grant_that_meets_a_cancellation_is_given_back(client, name):
     asyncio.run(main())
 
 
+def test_a_lock_of_a_generator_is_released_by_whoever_closes_it(client, other, name):
+    async def steps(lock):
+        async with lock as lease:
+            yield lease
+
+    async def main():
+        async for lease in steps(client.lock(name)):
+            break
+        del lease  # the generator has it, and is closed in a task of the loop's
+        async with other.lock(name, wait=servers.LIMIT):
+            pass
+    asyncio.run(main())
+
+
 def test_a_guard_cancels_its_body_when_the_lease_is_lost(client, other, name):
     async def main():
         lease = await client.lock(name).acquire_async()

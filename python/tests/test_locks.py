@@ -3,6 +3,8 @@ import math
 import os
 import pathlib
 import pickle
+import queue
+import sys
 import threading
 
 import pytest
@@ -60,6 +62,73 @@ def test_a_loss_is_a_flag_a_wait_a_callback_and_an_error(client, other, name):
             other.revoke(name, force=True)
             lease.lost.wait(servers.LIMIT)
             1 / 0
+
+
+def test_with_ends_in_another_thread_than_it_began_in(client, other, name):
+    """As in fixtures, and in dependencies of web frameworks."""
+    lock = client.semaphore(name, 2)
+    begun, may_end, mine = threading.Event(), threading.Event(), []
+
+    def begin():
+        lock.__enter__()
+
+    def stay():
+        mine.append(lock.__enter__())
+        begun.set()
+        may_end.wait(servers.LIMIT)
+        lock.__exit__(None, None, None)
+    alive = threading.Thread(target=stay)
+    alive.start()
+    assert begun.wait(servers.LIMIT)
+    ended = threading.Thread(target=begin)
+    ended.start()
+    ended.join()
+    assert other.semaphore(name, 2).try_acquire() is None
+    lock.__exit__(None, None, None)  # of the thread that has ended, not of the one that is in its block
+    with other.semaphore(name, 2, wait=servers.LIMIT):
+        assert mine[0].valid
+    may_end.set()
+    alive.join()
+    with other.semaphore(name, 2, wait=servers.LIMIT).permits(2):
+        pass
+    with pytest.raises(holdfast.NotHeld):
+        lock.__exit__(None, None, None)
+
+
+@pytest.fixture
+def often_switched():
+    """Threads take turns at nearly every step."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_with_is_begun_by_some_threads_and_ended_by_others(client, name, often_switched):
+    lock, begun, problems = client.semaphore(name, 100, wait=servers.LIMIT), queue.SimpleQueue(), []
+
+    def begin():
+        lock.__enter__()
+        begun.put(None)
+
+    def end():
+        begun.get(timeout=servers.LIMIT)
+        lock.__exit__(None, None, None)
+
+    def often(step):
+        try:
+            for _ in range(500):
+                step()
+        except BaseException as problem:
+            problems.append(problem)
+    threads = [threading.Thread(target=often, args=(step,)) for step in (begin, end) * 4]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    with client.semaphore(name, 100, wait=servers.LIMIT).permits(100):
+        pass
 
 
 def test_a_recursive_lock_is_entered_again(client, other, name):
