@@ -19,7 +19,10 @@ def declarations():
     return text
 
 
+# Free what a call has put into its cell. In C: a signal handler cannot raise in the middle.
+CELLS = "".join(f"static void free_{each}_in(hf_{each}** cell) {{ hf_{each}_free(*cell); }}\n" for each in ("call", "lease"))
+
 ffi = FFI()
-ffi.cdef(declarations())
-ffi.set_source("holdfast._native", "#include <holdfast/holdfast.h>", include_dirs=[str(INCLUDE)],
+ffi.cdef(declarations() + re.sub("{.*}", ";", CELLS).replace("static ", ""))
+ffi.set_source("holdfast._native", "#include <holdfast/holdfast.h>\n" + CELLS, include_dirs=[str(INCLUDE)],
                libraries=["holdfast_c"], extra_link_args=["-Wl,-rpath,$ORIGIN"], py_limited_api=True)

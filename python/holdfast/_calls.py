@@ -57,19 +57,23 @@ def is_main_thread() -> bool:
     return threading.current_thread() is _main_thread()
 
 
-def start(how: Start, queue: Any = NUL, tag: int = 0) -> Any:
-    """The started call; it is cancelled when it goes away without an answer."""
-    out = ffi.new("hf_call **")
+def new_call() -> Any:
+    """A cell for a call, which is cancelled when the cell goes away without an answer. It has an owner before it begins: a
+    signal handler may raise as soon as it has begun."""
+    return ffi.gc(ffi.new("hf_call **"), lib.free_call_in)
+
+
+def start(call: Any, how: Start, queue: Any = NUL, tag: int = 0) -> None:
     error = thread_error()
-    check(how(queue, tag, out, error), error)
-    return ffi.gc(out[0], lib.hf_call_free)
+    check(how(queue, tag, call, error), error)
 
 
 def wait_for(how: Start, wait: Optional[float] = None) -> Any:
-    """Starts a call and waits for its answer, at most ``wait``; Ctrl-C ends it. The call, or None: no answer yet."""
-    call = start(how)
+    """Starts a call and waits for its answer, at most ``wait``; Ctrl-C ends it. The call's cell, or None: no answer yet."""
+    call = new_call()
     try:
-        return call if _is_answered(call, wait) else None
+        start(call, how)
+        return call if _is_answered(call[0], wait) else None
     except BaseException:
         ffi.release(call)  # not with its last reference, which the exception has: that may be kept
         raise
@@ -122,21 +126,20 @@ class LoopQueue:
         return queue
 
     async def run(self, how: Start) -> Any:
-        """Starts a call and waits for its answer. Cancelling gives back what was granted."""
-        tag = next(self._tags)
+        """Starts a call and waits for its answer: the call's cell. Cancelling gives back what was granted."""
+        tag, call = next(self._tags), new_call()
         future = self._waiting[tag] = asyncio.get_running_loop().create_future()
         try:
-            call = start(how, self._queue, tag)
-            try:
-                await future
-            except BaseException:
-                ffi.release(call)  # as in wait_for
-                raise
+            start(call, how, self._queue, tag)
+            await future
+            error = thread_error()
+            check(lib.hf_call_result(call[0], error), error)
+            return call
+        except BaseException:
+            ffi.release(call)  # as in wait_for
+            raise
         finally:
             self._waiting.pop(tag, None)
-        error = thread_error()
-        check(lib.hf_call_result(call, error), error)
-        return call
 
     def _answered(self) -> None:
         while lib.hf_queue_next(self._queue, self._room, 256, self._count, self._error) == 0:

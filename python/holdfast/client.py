@@ -244,9 +244,7 @@ class Client:
         return lambda queue, tag, out, error: lib.hf_adopt_start(self._ptr, raw, len(raw), given, queue, tag, out, error)
 
     def _adopted(self, call: Any) -> Lease:
-        out, error = ffi.new("hf_lease **"), thread_error()
-        check(lib.hf_call_lease(call, out, error), error)
-        return Lease(out[0], self, self)
+        return Lease(lambda out, error: lib.hf_call_lease(call[0], out, error), self, self)
 
     def renew_token(self, token: str, ttl: Optional[float] = None) -> None:
         """For those who only pass a token on: the lease ends ``ttl`` seconds after this call; None: after the time that it was

@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Optional
 
-from ._calls import NUL, check, run, seconds, start, text, thread_error, wait_for
+from ._calls import NUL, check, new_call, run, seconds, start, text, thread_error, wait_for
 from ._native import ffi, lib
 from .errors import Error, Lost, NotHeld, Unavailable, Unsupported
 
@@ -114,16 +114,25 @@ class Lease:
     It may be passed to other threads and tasks, and used by several at once.
     """
 
-    __slots__ = ("_ptr", "_client", "_owner", "released", "_fence", "_name", "__weakref__")
+    __slots__ = ("_cell", "_ptr", "_client", "_owner", "released", "_fence", "_name", "__weakref__")
 
-    def __init__(self, pointer: Any, client: Client, owner: object) -> None:
-        self._ptr = ffi.gc(pointer, lib.hf_lease_free)
+    def __init__(self, acquire: Callable[[Any, Any], int], client: Client, owner: object) -> None:
+        """``acquire`` puts an ``hf_lease`` into an ``hf_lease **``, or fills an ``hf_error``: the status."""
+        # It has an owner before it is granted, and is released with an exception, as in wait_for.
+        self._cell = ffi.gc(ffi.new("hf_lease **"), lib.free_lease_in)
+        try:
+            error = thread_error()
+            check(acquire(self._cell, error), error)
+            self._ptr = self._cell[0]
+            self._fence = lib.hf_lease_fence(self._ptr)
+        except BaseException:
+            ffi.release(self._cell)
+            raise
         self._client = client
         # The lock: a client is closed with its last lock.
         self._owner = owner
         #: Whether :meth:`release` was called, or it was detached.
         self.released = False
-        self._fence = lib.hf_lease_fence(pointer)
         self._name = ""
 
     @property
@@ -236,7 +245,7 @@ class Lease:
         with self._giving_up():
             call = await run(lambda queue, tag, out, error: lib.hf_detach_start(self._ptr, queue, tag, out, error))
         token, error = ffi.new("hf_text *"), thread_error()
-        check(lib.hf_call_token(call, token, error), error)
+        check(lib.hf_call_token(call[0], token, error), error)
         return text(token)
 
     @contextlib.contextmanager
@@ -301,8 +310,9 @@ class Watcher:
     def add(self, lease: Lease, callback: Callable[[Lease], object]) -> None:
         with self._lock:
             self._last += 1
-            call = start(lambda queue, tag, out, error: lib.hf_lost_start(lease._ptr, queue, tag, out, error),
-                         self._queue, self._last)
+            call = new_call()
+            start(call, lambda queue, tag, out, error: lib.hf_lost_start(lease._ptr, queue, tag, out, error),
+                  self._queue, self._last)
             self._watched[self._last] = (call, weakref.ref(lease), callback)
 
     def stop(self) -> None:
@@ -325,7 +335,7 @@ class Watcher:
             with self._lock:
                 call, weak, callback = self._watched.pop(tag[0])
             lease = weak()
-            if lease is not None and lib.hf_call_result(call, NUL) == 0:
+            if lease is not None and lib.hf_call_result(call[0], NUL) == 0:
                 try:
                     callback(lease)
                 except Exception:  # the callback's own problem, but not silently ignored

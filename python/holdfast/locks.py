@@ -81,22 +81,21 @@ class Acquirable:
         outages alike. Ctrl-C ends the wait, other threads run meanwhile.
         """
         limit = nanoseconds(self.wait if wait is _UNSET else wait)
+        return Lease(lambda out, error: self._acquire(limit, out, error), self._client, self)
+
+    def _acquire(self, limit: int, out: Any, error: Any) -> Any:
         how = self._how(False)
-        out = ffi.new("hf_lease **")
-        error = thread_error()
         if limit == 0 or not is_main_thread():
-            check(lib.hf_acquire(self._ptr, limit, how, NUL, out, error), error)
-        else:
-            # Only a wait in Python is ended by Ctrl-C. A free lock needs no wait, so a try comes first; but not each
-            # time if others have the lock: that would be one more round trip.
-            status = BUSY if self._contended else lib.hf_acquire(self._ptr, 0, how, NUL, out, error)
-            if status in (BUSY, UNAVAILABLE):
-                self._contended = self._contended - 1 if self._contended else CONTENDED
-                call = wait_for(lambda queue, tag, call, error: lib.hf_acquire_start(
-                    self._ptr, limit, how, queue, tag, call, error))
-                status = lib.hf_call_lease(call, out, error)
-            check(status, error)
-        return Lease(out[0], self._client, self)
+            return lib.hf_acquire(self._ptr, limit, how, NUL, out, error)
+        # Only a wait in Python is ended by Ctrl-C. A free lock needs no wait, so a try comes first; but not each time
+        # if others have the lock: that would be one more round trip.
+        status = BUSY if self._contended else lib.hf_acquire(self._ptr, 0, how, NUL, out, error)
+        if status in (BUSY, UNAVAILABLE):
+            self._contended = self._contended - 1 if self._contended else CONTENDED
+            call = wait_for(lambda queue, tag, call, error: lib.hf_acquire_start(
+                self._ptr, limit, how, queue, tag, call, error))
+            status = lib.hf_call_lease(call[0], out, error)
+        return status
 
     def try_acquire(self) -> Optional[Lease]:
         """The lease, or None if the lock is not free."""
@@ -111,10 +110,7 @@ class Acquirable:
         how = self._how(True)
         call = await run(lambda queue, tag, out, error: lib.hf_acquire_start(
             self._ptr, limit, how, queue, tag, out, error))
-        out = ffi.new("hf_lease **")
-        error = thread_error()
-        check(lib.hf_call_lease(call, out, error), error)
-        return Lease(out[0], self._client, self)
+        return Lease(lambda out, error: lib.hf_call_lease(call[0], out, error), self._client, self)
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
@@ -261,7 +257,7 @@ class Election(Acquirable):
     def _leader(call: Any) -> Optional[Leader]:
         leader = ffi.new("hf_leader *", {"size": ffi.sizeof("hf_leader")})
         error = thread_error()
-        check(lib.hf_call_leader(call, leader, error), error)
+        check(lib.hf_call_leader(call[0], leader, error), error)
         return Leader(text(leader.id), leader.fence, text(leader.claim)) if leader.present else None
 
 
@@ -338,7 +334,7 @@ class Latch:
     def _number(call: Any) -> int:
         out = ffi.new("uint32_t *")
         error = thread_error()
-        check(lib.hf_call_number(call, out, error), error)
+        check(lib.hf_call_number(call[0], out, error), error)
         return out[0]
 
     def _count_of(self, call: Any) -> Optional[int]:

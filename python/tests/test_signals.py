@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import holdfast
 import servers
 
 
@@ -34,3 +35,45 @@ def test_a_wait_that_a_signal_ends_leaves_the_queue_though_its_exception_is_kept
             assert servers.eventually(lambda: len(client.inspect(name)) == 1)
             assert kept.__traceback__
         thread.join()
+
+
+class Interrupted:
+    """The C interface, with a signal that arrives during each call of one name."""
+
+    def __init__(self, lib, name):
+        self._lib, self._name = lib, name
+
+    def __getattr__(self, name):
+        found = getattr(self._lib, name)
+        if name != self._name:
+            return found
+
+        def call(*arguments):
+            answer = found(*arguments)
+            signal.raise_signal(signal.SIGALRM)
+            return answer
+        return call
+
+
+@pytest.mark.parametrize("module, during", [
+    ("locks", "hf_acquire"), ("locks", "hf_acquire_start"), ("lease", "hf_lease_fence")])
+def test_a_signal_in_the_middle_of_an_acquisition_leaves_nothing_behind(client, other, name, raising, monkeypatch,
+                                                                        module, during):
+    lock, part = client.lock(name), getattr(holdfast, module)
+    lock._contended = during == "hf_acquire_start"  # no try first
+    monkeypatch.setattr(part, "lib", Interrupted(part.lib, during))
+    with pytest.raises(Raised) as kept:
+        lock.acquire()
+    monkeypatch.undo()
+    with other.lock(name, wait=servers.LIMIT):
+        assert kept.traceback
+
+
+def test_a_signal_in_the_middle_of_an_adoption_leaves_nothing_behind(client, other, name, raising, monkeypatch):
+    token = client.lock(name, ttl=600).acquire().detach()
+    monkeypatch.setattr(holdfast.client, "lib", Interrupted(holdfast.client.lib, "hf_call_lease"))
+    with pytest.raises(Raised) as kept:
+        other.adopt(token)
+    monkeypatch.undo()
+    with client.lock(name, wait=servers.LIMIT):
+        assert kept.traceback
