@@ -309,7 +309,7 @@ class Client:
         """Events of one name, or of all; ends when none came for ``timeout`` seconds. Ctrl-C ends it."""
         out, raw, error = ffi.new("hf_watch **"), name.encode(), thread_error()
         check(lib.hf_observe(self._ptr, raw if raw else NUL, len(raw), out, error), error)
-        return _events(ffi.gc(out[0], lib.hf_watch_free), timeout)
+        return _events(self, ffi.gc(out[0], lib.hf_watch_free), timeout)
 
 
 def _reopen(url: str, options: dict[str, Any]) -> Client:
@@ -346,7 +346,8 @@ def _names(found: Any) -> list[Name]:
     return made
 
 
-def _events(watch: Any, timeout: Optional[float]) -> Iterator[Event]:
+def _events(client: Client, watch: Any, timeout: Optional[float]) -> Iterator[Event]:
+    """``client``: stays open while its events are read."""
     row = _row("hf_event")
     ready = select.poll()
     ready.register(lib.hf_watch_fd(watch), select.POLLIN)

@@ -231,6 +231,12 @@ def test_operators_see_holders_waiters_and_events(client, other, name):
     client.ping()
 
 
+def test_a_client_stays_open_while_its_events_are_read(client, url, name):
+    events = holdfast.connect(url).watch(name, timeout=servers.LIMIT)
+    with client.lock(name) as lease:
+        assert next(event for event in events if event.kind == "granted").fence == lease.fence
+
+
 def test_a_lock_has_a_payload_and_a_longest_hold(client, other, name):
     lease = client.lock(name, max_hold=1, payload="import of May").acquire()
     assert [holder.payload for holder in other.inspect(name)] in (["import of May"], [])  # or it is over
