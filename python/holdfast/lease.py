@@ -338,6 +338,6 @@ class Watcher:
             if lease is not None and lib.hf_call_result(call[0], NUL) == 0:
                 try:
                     callback(lease)
-                except Exception:  # the callback's own problem, but not silently ignored
+                except BaseException:  # the callback's own problem, but not silently ignored
                     sys.excepthook(*sys.exc_info())
             lease = None

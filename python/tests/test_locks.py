@@ -131,6 +131,19 @@ def test_with_is_begun_by_some_threads_and_ended_by_others(client, name, often_s
         pass
 
 
+def test_a_callback_that_exits_does_not_keep_others_from_being_called(client, other, name, monkeypatch):
+    heard, said = threading.Event(), []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: said.append(kind))
+    first, second = client.lock(name + "/1", ttl=1).acquire(), client.lock(name + "/2", ttl=1).acquire()
+    first.lost.add_callback(lambda _: sys.exit(1))
+    second.lost.add_callback(lambda _: heard.set())
+    other.revoke(name + "/1", force=True)
+    assert first.lost.wait(servers.LIMIT)
+    other.revoke(name + "/2", force=True)
+    assert heard.wait(servers.LIMIT)
+    assert said == [SystemExit]
+
+
 def test_a_recursive_lock_is_entered_again(client, other, name):
     lock = client.rlock(name)
     with lock as outer:
