@@ -10,10 +10,11 @@ import weakref
 from typing import Any, Callable, Optional
 
 from ._native import ffi, lib
-from .errors import exception_of, new_error
+from .errors import Invalid, exception_of, new_error
 
 PENDING = 15
 FOREVER = 2**63 - 1
+LONGEST_POLL = 2**31 - 1  # milliseconds
 NUL = ffi.NULL
 #: Starts a call for a queue and a tag, into an ``hf_call **``, with an ``hf_error *``: the status.
 Start = Callable[[Any, int, Any, Any], int]
@@ -38,10 +39,14 @@ def check(status: int, error: Any) -> None:
 
 
 def nanoseconds(seconds: Optional[float]) -> int:
-    """``None`` and infinity: no limit."""
-    if seconds is None or seconds == math.inf:
+    """``None`` and infinity: no limit. Less than nothing: 0."""
+    if seconds is None or seconds >= FOREVER / 1e9:
         return FOREVER
-    return max(0, min(FOREVER, round(seconds * 1e9)))
+    if seconds > 0:
+        return min(FOREVER, round(seconds * 1e9))
+    if seconds <= 0:
+        return 0
+    raise Invalid("invalid (a time is not a number)")
 
 
 def seconds(nanoseconds_: int) -> float:
@@ -55,6 +60,18 @@ def text(value: Any) -> str:
 
 def is_main_thread() -> bool:
     return threading.current_thread() is _main_thread()
+
+
+def is_readable_within(fd: int, limit: int) -> bool:
+    """Waits at most ``limit`` nanoseconds, in Python: a signal handler may raise."""
+    ready = select.poll()
+    ready.register(fd, select.POLLIN)
+    left = -(-limit // 1_000_000)
+    while left > LONGEST_POLL:
+        if ready.poll(LONGEST_POLL):
+            return True
+        left -= LONGEST_POLL
+    return bool(ready.poll(left))
 
 
 def new_call() -> Any:
@@ -81,18 +98,16 @@ def wait_for(how: Start, wait: Optional[float] = None) -> Any:
 
 def _is_answered(call: Any, wait: Optional[float]) -> bool:
     """Waits, and raises what the call has failed with. An exception from a signal handler comes out of it, too."""
-    error = thread_error()
+    limit, error = nanoseconds(wait), thread_error()
     if not is_main_thread():
         # Signals are handled by the main thread.
-        status = lib.hf_call_wait(call, nanoseconds(wait), error)
+        status = lib.hf_call_wait(call, limit, error)
     else:
         status = lib.hf_call_result(call, error)
-        if status == PENDING and wait != 0:
+        if status == PENDING and limit:
             fd = ffi.new("int *")
             check(lib.hf_call_fd(call, fd, error), error)
-            ready = select.poll()
-            ready.register(fd[0], select.POLLIN)
-            ready.poll(None if wait is None or wait == math.inf else math.ceil(wait * 1000))
+            is_readable_within(fd[0], limit)
             status = lib.hf_call_result(call, error)
     if status == PENDING:
         return False

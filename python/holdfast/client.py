@@ -4,12 +4,12 @@ from __future__ import annotations
 import atexit
 import os
 import pathlib
-import select
 import weakref
 from typing import Any, Iterator, NamedTuple, Optional
 from urllib.parse import quote
 
-from ._calls import FOREVER, NUL, PENDING, Start, check, nanoseconds, run, seconds, text, thread_error, wait_for
+from ._calls import (FOREVER, NUL, PENDING, Start, check, is_readable_within, nanoseconds, run, seconds, text, thread_error,
+                     wait_for)
 from ._native import ffi, lib
 from .errors import Invalid
 from .lease import Lease, Watcher
@@ -307,9 +307,10 @@ class Client:
 
     def watch(self, name: str = "", timeout: Optional[float] = None) -> Iterator[Event]:
         """Events of one name, or of all; ends when none came for ``timeout`` seconds. Ctrl-C ends it."""
+        limit = nanoseconds(timeout)
         out, raw, error = ffi.new("hf_watch **"), name.encode(), thread_error()
         check(lib.hf_observe(self._ptr, raw if raw else NUL, len(raw), out, error), error)
-        return _events(self, ffi.gc(out[0], lib.hf_watch_free), timeout)
+        return _events(self, ffi.gc(out[0], lib.hf_watch_free), limit)
 
 
 def _reopen(url: str, options: dict[str, Any]) -> Client:
@@ -346,16 +347,14 @@ def _names(found: Any) -> list[Name]:
     return made
 
 
-def _events(client: Client, watch: Any, timeout: Optional[float]) -> Iterator[Event]:
+def _events(client: Client, watch: Any, limit: int) -> Iterator[Event]:
     """``client``: stays open while its events are read."""
     row = _row("hf_event")
-    ready = select.poll()
-    ready.register(lib.hf_watch_fd(watch), select.POLLIN)
     while True:
         error = thread_error()
         status = lib.hf_watch_next(watch, row, error)
         if status == PENDING:
-            if not ready.poll(None if timeout is None else timeout * 1000):
+            if not is_readable_within(lib.hf_watch_fd(watch), limit):
                 return
             continue
         check(status, error)

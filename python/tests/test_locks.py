@@ -4,6 +4,7 @@ import os
 import pathlib
 import pickle
 import queue
+import subprocess
 import sys
 import threading
 
@@ -142,6 +143,49 @@ def test_a_callback_that_exits_does_not_keep_others_from_being_called(client, ot
     other.revoke(name + "/2", force=True)
     assert heard.wait(servers.LIMIT)
     assert said == [SystemExit]
+
+
+NO_TIME = """
+import sys, threading, holdfast
+client = holdfast.connect(sys.argv[1])
+lease, answers = client.lock(sys.argv[2]).acquire(), []
+def wait(seconds):
+    answers.append((lease.lost.wait(seconds), list(client.watch(sys.argv[2], timeout=seconds))))
+for seconds in (-1, -0.0001, float("-inf")):
+    wait(seconds)
+    thread = threading.Thread(target=wait, args=(seconds,))
+    thread.start()
+    thread.join()
+print(answers == 6 * [(False, [])])
+"""
+
+
+def test_a_wait_of_less_than_nothing_ends_at_once(url, name):
+    said = subprocess.run([sys.executable, "-c", NO_TIME, url, name], capture_output=True, text=True, timeout=servers.LIMIT)
+    assert (said.stdout, said.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize("seconds", [30 * 86400, 1e300])
+def test_a_wait_may_be_longer_than_poll_waits(client, other, name, monkeypatch, seconds):
+    def wait():
+        events = other.watch(name, timeout=seconds)
+        lease = client.lock(name, wait=servers.LIMIT, ttl=1).acquire()
+        revoked = threading.Thread(target=other.revoke, args=(name,), kwargs={"force": True})
+        revoked.start()
+        assert lease.lost.wait(seconds)
+        revoked.join()
+        assert next(event for event in events if event.kind == "granted").fence == lease.fence
+    wait()
+    monkeypatch.setattr(holdfast._calls, "LONGEST_POLL", 1)  # then it is several polls
+    wait()
+    assert not client.lock(name, wait=servers.LIMIT).acquire().lost.wait(0.02)
+
+
+def test_a_time_is_a_number(client, name):
+    for wrong in (lambda: client.lock(name, ttl=math.nan), lambda: client.lock(name).acquire(math.nan),
+                  lambda: client.watch(name, timeout=math.nan)):
+        with pytest.raises(holdfast.Invalid):
+            wrong()
 
 
 def test_a_recursive_lock_is_entered_again(client, other, name):
