@@ -6,6 +6,7 @@ namespace holdfast::c {
 
 void answer_queue::push(std::shared_ptr<call_state> answered) {
   const std::lock_guard lock(mutex_);
+  if (closed_) return;
   answered_.push_back(std::move(answered));
   if (answered_.size() == 1) ready_.set();
 }
@@ -21,6 +22,13 @@ std::size_t answer_queue::take(std::uint64_t* tags, std::size_t limit) {
     if (answered_.empty()) ready_.clear();
   }
   return count;
+}
+
+void answer_queue::close() {
+  std::deque<std::shared_ptr<call_state>> gone;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  gone.swap(answered_);
 }
 
 void call_state::answer(result<value> how) {
@@ -205,7 +213,10 @@ hf_status hf_queue_next(hf_queue* queue, uint64_t* tags, size_t limit, size_t* c
   });
 }
 
-void hf_queue_free(hf_queue* queue) { delete queue; }
+void hf_queue_free(hf_queue* queue) {
+  if (queue != nullptr && !queue->made_in.left()) queue->inside->close();
+  delete queue;
+}
 }
 
 }  // namespace holdfast::c

@@ -28,12 +28,15 @@ class answer_queue {
   void push(std::shared_ptr<call_state> answered);
   // Returns how many tags it wrote.
   std::size_t take(std::uint64_t* tags, std::size_t limit);
+  // Keeps no call from here on: calls refer to it, too.
+  void close();
   [[nodiscard]] int fd() const noexcept { return ready_.get(); }
 
  private:
   const signal_fd ready_;
   std::mutex mutex_;
   std::deque<std::shared_ptr<call_state>> answered_;  // guarded by mutex_
+  bool closed_ = false;                               // guarded by mutex_
 };
 
 // Thread-safe. Shared by the caller's handle, the operation that will answer, and the queue.

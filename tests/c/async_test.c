@@ -1,5 +1,7 @@
 #include "check.h"
 
+#include <dirent.h>
+
 static void an_answer_makes_the_descriptor_of_its_call_readable(void) {
   hf_error error = {.size = sizeof error};
   hf_client* client = open_client("memory:");
@@ -122,6 +124,54 @@ static void a_freed_call_does_not_come_out_of_the_queue(void) {
   hf_client_free(client);
 }
 
+static int open_descriptors(void) {
+  DIR* const all = opendir("/proc/self/fd");
+  int count = 0;
+  CHECK(all != NULL);
+  while (readdir(all) != NULL) ++count;
+  closedir(all);
+  return count;
+}
+
+/* The answer may come before or after, and its call may be freed before or after. */
+static void a_freed_queue_closes_its_descriptor_though_an_answer_was_not_taken(void) {
+  hf_error error = {.size = sizeof error};
+  hf_client* client = open_client("memory:");
+  hf_lock* lock = new_mutex(client, "a");
+  hf_lease* lease = take(lock);
+  hf_lease_free(lease);
+  const int before = open_descriptors();
+  for (int each = 0; each < 40; ++each) {
+    const int answered_first = each % 2 == 0;
+    const int call_first = each % 4 < 2;
+    hf_queue* queue = NULL;
+    hf_call* call = NULL;
+    lease = take(lock);
+    ANSWERS(HF_OK, hf_queue_new(&queue, &error));
+    ANSWERS(HF_OK, hf_acquire_start(lock, HF_FOREVER, NULL, queue, 1, &call, &error));
+    if (answered_first) {
+      ANSWERS(HF_OK, hf_release(lease, &error));
+      wait_for_fd(hf_queue_fd(queue));
+    }
+    if (call_first) hf_call_free(call);
+    hf_queue_free(queue);
+    if (!answered_first) ANSWERS(HF_OK, hf_release(lease, &error));
+    if (!call_first) {
+      ANSWERS(HF_OK, hf_call_wait(call, LONG, &error));
+      hf_call_free(call);
+    }
+    hf_lease_free(lease);
+    lease = take(lock); /* what was granted has been given back */
+    hf_lease_free(lease);
+  }
+  hf_queue_free(NULL);
+  /* Another thread may still be giving its answer, or closing what an earlier test has left. */
+  for (int left = 60000; open_descriptors() > before && left > 0; --left) poll(NULL, 0, 1);
+  CHECK(open_descriptors() <= before);
+  hf_lock_free(lock);
+  hf_client_free(client);
+}
+
 static void a_loss_is_announced_by_descriptor_call_and_wait(void) {
   hf_error error = {.size = sizeof error};
   hf_client* client = open_client("memory:");
@@ -217,6 +267,7 @@ const struct test async_tests[] = {TEST(an_answer_makes_the_descriptor_of_its_ca
                                    TEST(a_cancelled_call_answers_cancelled),
                                    TEST(one_queue_serves_a_thousand_calls),
                                    TEST(a_freed_call_does_not_come_out_of_the_queue),
+                                   TEST(a_freed_queue_closes_its_descriptor_though_an_answer_was_not_taken),
                                    TEST(a_loss_is_announced_by_descriptor_call_and_wait),
                                    TEST(latches_count_down_to_zero),
                                    TEST(a_recursive_call_enters_again_at_once),
