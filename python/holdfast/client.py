@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import os
 import pathlib
+import threading
 import weakref
 from typing import Any, Iterator, NamedTuple, Optional
 from urllib.parse import quote
@@ -120,6 +121,7 @@ class Client:
         check(lib.hf_client_open(raw, len(raw), options, out, error), error)
         self._ptr = ffi.gc(out[0], lib.hf_client_free)
         self._lost_watcher: Optional[Watcher] = None
+        self._watcher_mutex = threading.Lock()
         _open_clients.add(self)
 
     def __reduce__(self) -> Any:
@@ -140,7 +142,8 @@ class Client:
         ttl ends them. May be called twice."""
         out, error = ffi.new("hf_list **"), thread_error()
         check(lib.hf_client_close(self._ptr, out, error), error)
-        watcher, self._lost_watcher = self._lost_watcher, None
+        with self._watcher_mutex:
+            watcher, self._lost_watcher = self._lost_watcher, None
         if watcher is not None:
             watcher.stop()
         return [name.name for name in _names(ffi.gc(out[0], lib.hf_list_free))]
@@ -152,9 +155,10 @@ class Client:
         self.close()
 
     def _watcher(self) -> Watcher:
-        if self._lost_watcher is None:
-            self._lost_watcher = Watcher()
-        return self._lost_watcher
+        with self._watcher_mutex:
+            if self._lost_watcher is None:
+                self._lost_watcher = Watcher(self)
+            return self._lost_watcher
 
     # -- locks ---------------------------------------------------------------------------------------------------------
 

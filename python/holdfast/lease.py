@@ -295,7 +295,7 @@ def _at_end(problem: Error, kind: Optional[type]) -> None:
 class Watcher:
     """Runs callbacks of lost leases: one thread for a client, from the first callback on."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
         out = ffi.new("hf_queue **")
         error = thread_error()
         check(lib.hf_queue_new(out, error), error)
@@ -304,7 +304,10 @@ class Watcher:
         # Weak: a lease without references is released, whoever asked to be notified of its loss.
         self._watched: dict[int, tuple[Any, weakref.ref[Lease], Callable[[Lease], object]]] = {}
         self._last = 0
-        self._stop_read, self._stop_write = os.pipe()
+        self._stop_read, stop_write = os.pipe()
+        #: Ends the thread, after the callbacks of what was lost until now. May be called twice; is, if the client goes away.
+        self.stop = weakref.finalize(client, os.close, stop_write)
+        self.stop.atexit = False
         threading.Thread(target=self._run, name="holdfast-lost", daemon=True).start()
 
     def add(self, lease: Lease, callback: Callable[[Lease], object]) -> None:
@@ -314,10 +317,6 @@ class Watcher:
             start(call, lambda queue, tag, out, error: lib.hf_lost_start(lease._ptr, queue, tag, out, error),
                   self._queue, self._last)
             self._watched[self._last] = (call, weakref.ref(lease), callback)
-
-    def stop(self) -> None:
-        """Ends the thread, after the callbacks of what was lost until now."""
-        os.close(self._stop_write)
 
     def _run(self) -> None:
         ready = select.poll()

@@ -14,6 +14,15 @@ import holdfast
 import servers
 
 
+@pytest.fixture
+def often_switched():
+    """Threads take turns at nearly every step."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
 def test_a_lock_excludes_and_its_fence_grows(client, other, name):
     with client.lock(name, wait=servers.LIMIT) as lease:
         assert lease.valid and not lease.lost and lease.valid_for > 0
@@ -96,15 +105,6 @@ def test_with_ends_in_another_thread_than_it_began_in(client, other, name):
         lock.__exit__(None, None, None)
 
 
-@pytest.fixture
-def often_switched():
-    """Threads take turns at nearly every step."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 def test_with_is_begun_by_some_threads_and_ended_by_others(client, name, often_switched):
     lock, begun, problems = client.semaphore(name, 100, wait=servers.LIMIT), queue.SimpleQueue(), []
 
@@ -130,6 +130,32 @@ def test_with_is_begun_by_some_threads_and_ended_by_others(client, name, often_s
     assert problems == []
     with client.semaphore(name, 100, wait=servers.LIMIT).permits(100):
         pass
+
+
+def test_a_client_has_one_thread_for_callbacks(client, often_switched):
+    barrier, watchers = threading.Barrier(16), []
+
+    def add():
+        barrier.wait(servers.LIMIT)
+        watchers.append(client._watcher())
+    threads = [threading.Thread(target=add) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(watchers)) == 1
+
+
+def test_the_thread_for_callbacks_ends_with_its_client(url, name):
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+    threads_before, descriptors_before = threading.active_count(), descriptors()
+    client = holdfast.connect(url)
+    lease = client.lock(name).acquire()
+    lease.lost.add_callback(print)
+    del client, lease
+    assert servers.eventually(lambda: threading.active_count() <= threads_before)
+    assert servers.eventually(lambda: descriptors() <= descriptors_before)
 
 
 def test_a_callback_that_exits_does_not_keep_others_from_being_called(client, other, name, monkeypatch):
