@@ -193,6 +193,21 @@ TEST_F(etcd_handover, the_key_keeps_its_revision_and_says_whose_it_is) {
   EXPECT_THAT(server_->ctl({"get", "--prefix", "shop/stock/"}), testing::IsEmpty());
 }
 
+TEST_F(etcd_handover, what_is_adopted_after_idling_is_owned_by_the_adopter) {
+  // Broken: the end of its old lease ended the adopting claim, which took the key nevertheless.
+  const client idle = open(server_->port());
+  EXPECT_THAT(take(idle, "before").release(), succeeds());
+  const auto token = take(far_, "stock").detach();
+  ASSERT_THAT(token, succeeds());
+  ASSERT_THAT(far_.renew(*token, 120s), succeeds());
+  // Near's and the token's.
+  ASSERT_TRUE(eventually([&] { return server_->ctl({"lease", "list"}).starts_with("found 2"); }));
+  auto adopted = idle.adopt(*token, {.wait = patience});
+  ASSERT_THAT(adopted, succeeds());
+  EXPECT_THAT(adopted->release(), succeeds());
+  EXPECT_THAT(server_->ctl({"get", "--prefix", "shop/stock/"}), testing::IsEmpty());
+}
+
 TEST_F(etcd_handover, a_lease_of_a_shared_lock_is_not_moved) {
   // Broken: its key is put once more, and Go's RWMutex, which orders by that, lets a second writer in.
   shared_mutex prices(far_, "prices");

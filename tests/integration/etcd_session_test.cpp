@@ -60,6 +60,21 @@ TEST_F(etcd_session, a_lease_that_is_revoked_from_outside_ends_ours) {
   EXPECT_GT(next->fence(), held->fence());
 }
 
+TEST_F(etcd_session, what_is_acquired_after_idling_leaves_no_key_that_nobody_owns) {
+  // Broken: the end of the old lease ended the claim that had just found out about it, and the key
+  // that it put on the next lease blocked the lock.
+  const client a = open("?connect_timeout=30s");
+  mutex stock(a, "stock", {.ttl = 1s});
+  for (const duration wait : {duration(0s), duration(patience)}) {
+    EXPECT_THAT(stock.acquire({.wait = patience})->release(), succeeds());
+    ASSERT_TRUE(eventually([&] { return server_->ctl({"lease", "list"}).starts_with("found 0"); }));
+    auto held = stock.acquire({.wait = wait});
+    ASSERT_THAT(held, succeeds());
+    EXPECT_THAT(held->release(), succeeds());
+    EXPECT_EQ(server_->ctl({"get", "--prefix", "shop/stock/", "--keys-only"}), "");
+  }
+}
+
 TEST_F(etcd_session, a_waiter_whose_key_is_removed_queues_again) {
   // Broken: it waits forever for a place in the queue that it does not have.
   const client a = open();

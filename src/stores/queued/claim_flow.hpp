@@ -155,13 +155,14 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     store().forgotten(*which);
   }
 
-  // The session or lease with this id has ended.
+  // The session or lease with this id has ended. A claim that has nothing on the server yet goes on:
+  // what places it learns of the end from its own answer, and takes the next session or lease.
   void life_ended(std::int64_t id, const char* why) {
     std::vector<entry_ptr> those;
     {
       const lock_guard lock(mutex_);
       for (const auto& [claim, each] : entries_) {
-        if (each->owner == id) those.push_back(each);
+        if (each->owner == id && each->created != 0) those.push_back(each);
       }
     }
     for (const entry_ptr& each : those) gone(each, {errc::lost, why});
