@@ -7,6 +7,7 @@
 #include "stores/etcd/watch_hub.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_etcd.hpp"
+#include "support/rounds.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 
@@ -19,6 +20,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -321,6 +323,49 @@ TEST_F(etcd_channel, a_caller_with_time_gets_a_lease_though_another_had_none) {
   const auto lease = patient->get_future().get();
   ASSERT_TRUE(lease) << lease.error().message();
   EXPECT_EQ(*lease, 77);
+}
+
+etcd::flow count_answer(std::shared_ptr<etcd::lease_keeper> keeper, time_point until,
+                        std::shared_ptr<std::atomic<int>> left) {
+  static_cast<void>(co_await etcd::lease_keeper::ready(keeper, until));
+  --*left;
+}
+
+TEST_F(etcd_channel, callers_who_come_while_a_lease_is_granted_share_it) {
+  // Broken: a caller who had seen that there was no lease requested a second one, and the claims on
+  // the first could not be proven any more; or its place in memory was gone when it was used.
+  constexpr int threads = 8;
+  constexpr int calls = 20;
+  std::atomic<int> asked{0};
+  std::atomic<bool> answered{false};
+  fake_etcd server([&](fake_etcd& self, const request& what) {
+    if (!asks_for(what, method::lease_grant)) return self.answer(what, header_body());
+    std::string body = header_body();
+    proto_writer(body).number(2, static_cast<std::uint64_t>(++asked)).number(3, 5);
+    self.answer(what, body);
+    answered = true;
+  });
+  const auto way = connect({server.port()});
+  const int last = rounds(300, 5'000);
+  for (int round = 1; round <= last; ++round) {
+    answered = false;
+    const auto keeper =
+        std::make_shared<etcd::lease_keeper>(reactor_, way, 5s, std::weak_ptr<etcd::lease_user>());
+    const auto left = std::make_shared<std::atomic<int>>(threads * calls + 1);
+    const time_point until = reactor_->now() + patience;
+    {
+      std::vector<std::jthread> callers;
+      for (int i = 0; i < threads; ++i) {
+        callers.emplace_back([&] {
+          while (!answered) std::this_thread::yield();
+          for (int call = 0; call < calls; ++call) count_answer(keeper, until, left);
+        });
+      }
+      count_answer(keeper, until, left);
+    }
+    ASSERT_TRUE(eventually([&] { return *left == 0; }));
+    ASSERT_EQ(asked, round);
+  }
 }
 
 }  // namespace

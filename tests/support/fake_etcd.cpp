@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -160,6 +161,8 @@ void fake_etcd::run() {
     made->owner = this;
     made->number = ++connections_;
     made->socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int on = 1;  // an answer is several writes, of which none waits for the client's ACK
+    ::setsockopt(made->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     nghttp2_session_callbacks* calls = nullptr;
     ::nghttp2_session_callbacks_new(&calls);
     ::nghttp2_session_callbacks_set_on_begin_headers_callback(calls, callbacks::on_begin);

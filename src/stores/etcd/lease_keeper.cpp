@@ -4,16 +4,16 @@
 
 namespace holdfast::etcd {
 
-// Awaited by a flow that needs the lease's id. The grant, or its deadline, resumes it.
+// Awaited by a flow that needs the lease's id. If there is none, the grant or its deadline resumes it.
 struct lease_keeper::waiting {
   lease_keeper& keeper;
   net::patience until;
   std::shared_ptr<waiter> who = std::make_shared<waiter>();
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> then) {
+  bool await_suspend(std::coroutine_handle<> then) {
     who->then = then;
-    keeper.wait(who, until);
+    return keeper.wait(who, until);
   }
   result<std::int64_t> await_resume() { return std::move(who->answer); }
   // It failed because another waiter's time was over.
@@ -29,10 +29,6 @@ lease_keeper::lease_keeper(std::shared_ptr<spi::reactor> reactor, std::shared_pt
 task<result<std::int64_t>> lease_keeper::ready(std::shared_ptr<lease_keeper> self,
                                                net::patience until) {
   for (;;) {
-    {
-      const std::scoped_lock lock(self->mutex_);
-      if (self->id_ != 0) co_return self->id_;
-    }
     // Named: GCC 12 destroys a temporary's members twice.
     waiting granted{*self, until};
     const result<std::int64_t> answer = co_await granted;
@@ -40,10 +36,14 @@ task<result<std::int64_t>> lease_keeper::ready(std::shared_ptr<lease_keeper> sel
   }
 }
 
-void lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience& until) {
+bool lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience& until) {
   bool begins = false;
   {
     const std::scoped_lock lock(mutex_);
+    if (id_ != 0) {
+      who->answer = id_;
+      return false;
+    }
     waiters_.push_back(who);
     begins = !std::exchange(granting_, true);
     who->grants = begins;
@@ -59,6 +59,7 @@ void lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience&
     who->then.resume();
   });
   if (begins) grant(shared_from_this(), until);
+  return true;
 }
 
 flow lease_keeper::grant(std::shared_ptr<lease_keeper> self, net::patience until) {
