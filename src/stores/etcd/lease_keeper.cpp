@@ -36,7 +36,10 @@ task<result<std::int64_t>> lease_keeper::ready(std::shared_ptr<lease_keeper> sel
   }
 }
 
-bool lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience& until) {
+// Its arguments are its own: as soon as the mutex is free, another thread may answer the caller, which
+// destroys what it passed.
+bool lease_keeper::wait(std::shared_ptr<waiter> who, net::patience until) {
+  const auto self = shared_from_this();
   bool begins = false;
   {
     const std::scoped_lock lock(mutex_);
@@ -48,17 +51,17 @@ bool lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience&
     begins = !std::exchange(granting_, true);
     who->grants = begins;
   }
-  reactor_->at(until.deadline, [weak = weak_from_this(), who] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
+  reactor_->at(until.deadline, [weak = weak_from_this(), who = std::move(who)] {
+    const auto alive = weak.lock();
+    if (alive == nullptr) return;
     {
-      const std::scoped_lock lock(self->mutex_);
+      const std::scoped_lock lock(alive->mutex_);
       if (std::exchange(who->over, true)) return;
-      std::erase(self->waiters_, who);
+      std::erase(alive->waiters_, who);
     }
     who->then.resume();
   });
-  if (begins) grant(shared_from_this(), until);
+  if (begins) grant(self, until);
   return true;
 }
 

@@ -130,7 +130,7 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
   friend struct waiting;
 
   // False: there is a lease already, and `who` has the answer.
-  bool wait(const std::shared_ptr<waiter>& who, const net::patience& until);
+  bool wait(std::shared_ptr<waiter> who, net::patience until);
   static flow grant(std::shared_ptr<lease_keeper> self, net::patience until);
   void finish(const result<std::int64_t>& outcome);
   void take_keepalive(std::int64_t id, const result<reply>& keepalive, const replies& others,
