@@ -83,6 +83,9 @@ std::vector<dead_case> engines() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
   all.push_back({"zookeeper", "zookeeper://HOST?"});
 #endif
+#ifdef HOLDFAST_WITH_ETCD
+  all.push_back({"etcd", "etcd://HOST?"});
+#endif
 #ifdef HOLDFAST_WITH_POSTGRESQL
   for (const char* how : {"lease", "session", "row"}) {
     all.push_back({std::string("postgresql_") + how,
@@ -157,6 +160,25 @@ TEST_P(dead_engine, nobody_waits_without_an_end_for_one_that_was_never_reached) 
   EXPECT_EQ(why.code, errc::unavailable) << why.message();
   EXPECT_THAT(why.detail, HasSubstr("acquire 'stock'"));
   EXPECT_THROW(stock.lock(), lock_error);
+}
+
+TEST_P(dead_engine, nobody_waits_on_because_two_times_to_answer_were_the_same) {
+  // Broken: lock() hung, without an event, where a request had as long as the connection.
+  const silent_port port;
+  const client a = open(port.text(), "connect_timeout=300ms");
+  mutex stock(a, "stock", {.ttl = 900ms});
+  const error why = refused([&] { return stock.acquire({.wait = 1min}); });
+  EXPECT_EQ(why.code, errc::unavailable) << why.message();
+}
+
+TEST_P(dead_engine, nobody_waits_on_because_another_has_more_time_to_answer) {
+  // Broken: the same for who waits for a request that is shared and whose own time is over first.
+  const silent_port port;
+  const client a = open(port.text(), "connect_timeout=1s");
+  mutex(a, "other", {.ttl = 2s}).async_acquire({.wait = 1min}, {}, [](const result<lease>&) {});
+  mutex stock(a, "stock", {.ttl = 1200ms});
+  const error why = refused([&] { return stock.acquire({.wait = 1min}); });
+  EXPECT_EQ(why.code, errc::unavailable) << why.message();
 }
 
 TEST_P(dead_engine, the_cause_is_reported_when_the_wait_is_over) {

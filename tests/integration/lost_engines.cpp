@@ -1,6 +1,7 @@
 #include "integration/lost_engines.hpp"
 
 #include "integration/postgresql_harness.hpp"
+#include "support/etcd_server.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/redis_server.hpp"
 #include "support/zookeeper_server.hpp"
@@ -94,6 +95,21 @@ class zookeeper_behind_proxy final : private common_zookeeper, public lost_engin
 };
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+struct own_etcd {
+  std::unique_ptr<etcd_server> server = start_etcd();
+};
+
+class etcd_behind_proxy final : private own_etcd, public lost_engine {
+ public:
+  etcd_behind_proxy() : lost_engine(server->port()) {}
+
+  [[nodiscard]] std::string url() const override {
+    return "etcd://127.0.0.1:" + std::to_string(proxy().port()) + "?layout=flat";
+  }
+};
+#endif
+
 #ifdef HOLDFAST_WITH_MARIADB
 class mariadb_behind_proxy final : public lost_engine {
  public:
@@ -127,6 +143,9 @@ const std::vector<way_to_lose>& ways_to_lose() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       by<zookeeper_behind_proxy>("zookeeper_cut_off"),
 #endif
+#ifdef HOLDFAST_WITH_ETCD
+      by<etcd_behind_proxy>("etcd_cut_off"),
+#endif
   };
   return all;
 }
@@ -144,6 +163,9 @@ const std::vector<way_to_lose>& engines_behind_proxies() {
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       by<zookeeper_behind_proxy>("zookeeper"),
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+      by<etcd_behind_proxy>("etcd"),
 #endif
   };
   return all;

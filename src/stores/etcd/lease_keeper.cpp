@@ -40,7 +40,6 @@ task<result<std::int64_t>> lease_keeper::ready(std::shared_ptr<lease_keeper> sel
 // destroys what it passed.
 bool lease_keeper::wait(std::shared_ptr<waiter> who, net::patience until) {
   const auto self = shared_from_this();
-  bool begins = false;
   {
     const std::scoped_lock lock(mutex_);
     if (id_ != 0) {
@@ -48,8 +47,11 @@ bool lease_keeper::wait(std::shared_ptr<waiter> who, net::patience until) {
       return false;
     }
     waiters_.push_back(who);
-    begins = !std::exchange(granting_, true);
-    who->grants = begins;
+    who->grants = !std::exchange(granting_, true);
+  }
+  if (who->grants) {
+    grant(self, until);  // answers by the same deadline, with the cause
+    return true;
   }
   reactor_->at(until.deadline, [weak = weak_from_this(), who = std::move(who)] {
     const auto alive = weak.lock();
@@ -61,7 +63,6 @@ bool lease_keeper::wait(std::shared_ptr<waiter> who, net::patience until) {
     }
     who->then.resume();
   });
-  if (begins) grant(self, until);
   return true;
 }
 

@@ -122,7 +122,8 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
  private:
   struct waiter {
     std::coroutine_handle<> then;
-    result<std::int64_t> answer = failure(errc::unavailable, "etcd: no lease in time");
+    result<std::int64_t> answer =
+        tl::unexpected(net::unsent({errc::unavailable, "etcd: no lease in time"}));
     bool over = false;    // guarded by the keeper's mutex
     bool grants = false;  // its patience limits the request for the lease
   };
