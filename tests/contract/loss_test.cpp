@@ -183,6 +183,21 @@ TEST_P(loss, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   EXPECT_GE(clock::now() - asked, 450ms);
 }
 
+TEST_P(loss, the_end_of_a_client_does_not_end_its_lock_delays) {
+  // Broken: a program that lost its lock and therefore ends lets the next one in at once.
+  if (!supported()) return;
+  const client b = open();
+  if (!b.caps().supports_lock_delay || !b.caps().expires) return;
+  {
+    const client a = open();
+    const lock_options options{.ttl = 200ms, .renew = renew::never, .lock_delay = 30s};
+    const auto held = make(a, "stock/42", options)->acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    ASSERT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
+  }
+  EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
+}
+
 TEST_P(loss, a_slow_listener_delays_neither_renewals_nor_the_truth) {
   // Broken: one callback that blocks costs all other leases of the client.
   if (!supported()) return;

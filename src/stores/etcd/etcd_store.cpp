@@ -102,7 +102,8 @@ void etcd_store::close() noexcept {
   {
     const lock_guard lock(mutex_);
     for (const auto& [wanted, each] : leases_) {
-      if (each->id() != 0) farewell.push_back(lease_call(method::lease_revoke, each->id()));
+      if (each->id() == 0 || runs_out(each)) continue;
+      farewell.push_back(lease_call(method::lease_revoke, each->id()));
     }
   }
   stop_ticking();

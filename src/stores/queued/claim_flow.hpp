@@ -168,6 +168,16 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     for (const entry_ptr& each : those) gone(each, {errc::lost, why});
   }
 
+  // Called with the mutex held, when the store is closed. A hold with a lock delay that was not
+  // released must run out (G5.7): to end its session or lease would end the delay.
+  [[nodiscard]] bool runs_out(const decltype(Entry::life)& life) const {
+    return std::ranges::any_of(entries_, [&](const auto& each) {
+      const Entry& which = *each.second;
+      return which.life == life && which.where == phase::held && !which.leaving() &&
+             which.claim->lock_delay > duration{0};
+    });
+  }
+
   // What the proof of the session or lease is worth from now on. The margin for clocks is computed
   // from its whole time, which has been running since the proof.
   [[nodiscard]] spi::granted grant_of(const Entry& which, time_point at) const {

@@ -291,10 +291,10 @@ bool session::open(std::int64_t id) const {
   return state_ == state::open && id == id_;
 }
 
-void session::close() noexcept {
+void session::close(ends when) noexcept {
   if (guard_.forked()) return;
   mutex_lock lock(mutex_);
-  const bool was_open = state_ == state::open;
+  const bool says_so = state_ == state::open && when == ends::now;
   if (state_ == state::closed) return;
   const std::shared_ptr<link> gone = set_closed();
   const error why{errc::unavailable, "closed"};
@@ -304,10 +304,10 @@ void session::close() noexcept {
       if (one.who != nullptr) unanswered.push_back({one.who, one.index, tl::unexpected(why)});
     }
   }
-  if (was_open) gone->queue(framed(next_xid_, request{opcode::close_session, {}}));
+  if (says_so) gone->queue(framed(next_xid_, request{opcode::close_session, {}}));
   net_.reactor->cancel(beat_timer_);
   lock.unlock();
-  if (was_open) gone->flush();
+  if (says_so) gone->flush();
   if (gone != nullptr) gone->close();
   tell(unanswered);
 }

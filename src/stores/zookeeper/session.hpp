@@ -221,8 +221,10 @@ class session final : public link_user, public net::reconnecting_connection<sess
   // It is proven and connected: watches of this session would fire.
   [[nodiscard]] bool open(std::int64_t id) const;
 
-  // Closes the session at the server. Afterwards every answer has been given.
-  void close() noexcept;
+  // Afterwards every answer has been given. At the server the session ends now, or when its time has
+  // passed.
+  enum class ends : std::uint8_t { now, in_time };
+  void close(ends when = ends::now) noexcept;
 
   void opened(link& which, const greeting& theirs) override;
   void received(link& which, const std::vector<std::string>& frames) override;

@@ -150,13 +150,15 @@ void zookeeper_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_co
 void zookeeper_store::close() noexcept {
   if (guard_.forked()) return;
   if (closed_.exchange(true)) return;
-  std::map<duration, std::shared_ptr<session>> sessions;
+  std::vector<std::pair<std::shared_ptr<session>, session::ends>> sessions;
   {
     const lock_guard lock(mutex_);
-    sessions = sessions_;
+    for (const auto& [wanted, each] : sessions_) {
+      sessions.emplace_back(each, runs_out(each) ? session::ends::in_time : session::ends::now);
+    }
   }
   stop_ticking();
-  for (const auto& [wanted, each] : sessions) each->close();
+  for (const auto& [each, when] : sessions) each->close(when);
   drop_entries();
 }
 
