@@ -75,13 +75,16 @@ class quorum_of_five : public testing::Test {
     runtime->run_for(4s);
     return answer.value_or(failure(errc::unavailable));
   }
-  spi::hold_state renew(const client& from, const spi::claim_ptr& claim) {
-    std::optional<spi::hold_state> state;
+  spi::renewal renewal(const client& from, const spi::claim_ptr& claim) {
+    std::optional<spi::renewal> answer;
     from.store->renew({claim}, soon(), [&](const result<std::vector<spi::renewal>>& given) {
-      state = given ? given->front().state : spi::hold_state::unknown;
+      answer = given ? given->front() : spi::renewal();
     });
     runtime->run_for(3s);
-    return state.value_or(spi::hold_state::unknown);
+    return answer.value_or(spi::renewal());
+  }
+  spi::hold_state renew(const client& from, const spi::claim_ptr& claim) {
+    return renewal(from, claim).state;
   }
   spi::op_context soon() const { return {.deadline = runtime->now() + 3s}; }
 

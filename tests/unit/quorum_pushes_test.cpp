@@ -100,6 +100,40 @@ TEST_F(quorum_pushes, a_minority_ends_nothing) {
   EXPECT_EQ(vote_listener->told(), 0);
 }
 
+TEST_F(quorum_pushes, a_revocation_by_a_minority_shortens_nothing) {
+  // Broken: the rest of the time at one revoked member, which nothing prolongs, was that of the lease.
+  const auto claim = claim_of(1);
+  hold(claim);
+  take_away_at(0, spi::revocation::safe);
+  take_away_at(3, spi::revocation::safe);
+  runtime->run_for(20s);
+  const auto answer = renewal(a, claim);
+  EXPECT_EQ(answer.state, spi::hold_state::renewed);
+  EXPECT_EQ(answer.grant.ttl, 60s);
+  EXPECT_EQ(vote_listener->told(), 0);
+}
+
+TEST_F(quorum_pushes, what_is_left_at_a_revoked_member_counts_where_others_are_silent) {
+  // Broken: one that was revoked and two that are down end a lease that a majority has.
+  const auto claim = claim_of(1);
+  hold(claim);
+  take_away_at(0, spi::revocation::safe);
+  for (const std::size_t i : {1U, 2U}) a.ways[i]->set(trouble::no_request);
+  runtime->run_for(20s);
+  const auto answer = renewal(a, claim);
+  EXPECT_EQ(answer.state, spi::hold_state::renewed);
+  EXPECT_GT(answer.grant.ttl, 30s);
+  EXPECT_LE(answer.grant.ttl, 40s);
+}
+
+TEST_F(quorum_pushes, a_revocation_by_a_majority_is_seen_by_a_renewal) {
+  // Broken: if its notifications are lost, its holder considers the lease renewed.
+  const auto claim = claim_of(1);
+  ASSERT_TRUE(granted(a, claim));
+  for (const std::size_t i : {0U, 2U, 4U}) take_away_at(i, spi::revocation::safe);
+  EXPECT_EQ(renew(a, claim), spi::hold_state::held);
+}
+
 TEST_F(quorum_pushes, a_majority_is_trusted_without_a_look) {
   // Broken: because a member hangs, the holder keeps considering itself valid.
   hold(claim_of(1));

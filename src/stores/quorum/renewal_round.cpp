@@ -101,32 +101,44 @@ void renewal_round::count(std::size_t which, const spi::renewal& answer) {
   if (at.decided) return;
   const bool young =
       answer.grant.counts_after > duration{0} && !mutated(mutant::quorum_young_member_counted);
-  if (answer.state == spi::hold_state::renewed || answer.state == spi::hold_state::held) {
+  const bool renewed = answer.state == spi::hold_state::renewed;
+  if (renewed || answer.state == spi::hold_state::held) {
     if (young) return;
-    ++at.yes;
-    at.prolonged = at.prolonged && answer.state == spi::hold_state::renewed;
-    at.ttl = std::min(at.ttl, answer.grant.ttl);
+    ++(renewed ? at.renewed : at.held);
+    duration& ttl = renewed ? at.renewed_ttl : at.held_ttl;
+    ttl = std::min(ttl, answer.grant.ttl);
     at.verdict.at = answer.at;
   } else if (answer.state == spi::hold_state::lost) {
     ++at.no;
   }
-  const std::size_t members = context_->members.size();
-  if (at.yes >= majority_of(members)) {
-    // One member that no longer prolongs it proves nothing, but the core would
-    // take it for a revocation.
-    const bool renewed = at.prolonged || claims_[which]->at_members()->renewed;
-    at.verdict.state = renewed ? spi::hold_state::renewed : spi::hold_state::held;
-    at.verdict.grant.fence = claims_[which]->fence();
-    at.verdict.grant.ttl = at.ttl;
-    at.verdict.grant.at = at.verdict.at;
-    claims_[which]->proven(sent_at_, at.ttl);
-  } else if (at.no > members - majority_of(members)) {
+  decide(which);
+}
+
+// Members that hold it and no longer prolong it count only where there is no majority without them.
+// If the rest is a majority, they prove nothing, but the core would take it for a revocation.
+void renewal_round::decide(std::size_t which) {
+  tally& at = tallies_[which];
+  const std::size_t majority = majority_of(context_->members.size());
+  const std::size_t others = context_->members.size() - majority;
+  duration ttl = at.renewed_ttl;
+  if (at.renewed >= majority) {
+    at.verdict.state = spi::hold_state::renewed;
+  } else if (at.no > others) {
     at.verdict.state = spi::hold_state::lost;
+  } else if (at.renewed + at.held >= majority && (pending_ == 0 || at.held + at.no > others)) {
+    const bool goes_on = at.held <= others && claims_[which]->at_members()->renewed;
+    at.verdict.state = goes_on ? spi::hold_state::renewed : spi::hold_state::held;
+    ttl = std::min(ttl, at.held_ttl);
   } else {
     return;
   }
   at.decided = true;
   --undecided_;
+  if (at.verdict.state == spi::hold_state::lost) return;
+  at.verdict.grant.fence = claims_[which]->fence();
+  at.verdict.grant.ttl = ttl;
+  at.verdict.grant.at = at.verdict.at;
+  claims_[which]->proven(sent_at_, ttl);
 }
 
 // The answer does not wait for members that cannot change it.
@@ -136,6 +148,9 @@ void renewal_round::one_less() {
   {
     const std::lock_guard lock(mutex_);
     --pending_;
+    for (std::size_t i = 0; pending_ == 0 && i < tallies_.size(); ++i) {
+      if (!tallies_[i].decided) decide(i);
+    }
     if (undecided_ > 0 && pending_ > 0) return;
     done = std::move(done_);
     if (!done) return;

@@ -112,7 +112,7 @@ class round : public std::enable_shared_from_this<round> {
 
 // One batch of renewals at all members: a claim is renewed when a majority of the
 // configured members prolonged it, lost when so many say that they do not have it that
-// a majority is impossible.
+// a majority is impossible, held (revoked) when so many no longer prolong it.
 //
 // Thread-safe; lives until the last member has answered.
 class renewal_round : public std::enable_shared_from_this<renewal_round> {
@@ -127,10 +127,11 @@ class renewal_round : public std::enable_shared_from_this<renewal_round> {
 
  private:
   struct tally {
-    std::size_t yes = 0;
+    std::size_t renewed = 0;
+    std::size_t held = 0;  // and not prolonged
     std::size_t no = 0;
-    bool prolonged = true;
-    duration ttl = forever;
+    duration renewed_ttl = forever;  // the smallest
+    duration held_ttl = forever;
     spi::renewal verdict;
     bool decided = false;
   };
@@ -140,6 +141,7 @@ class renewal_round : public std::enable_shared_from_this<renewal_round> {
                 const result<answers>& answer);
   void raised(std::size_t member, std::size_t which, const result<spi::granted>& answer);
   void count(std::size_t which, const spi::renewal& answer);  // under mutex_
+  void decide(std::size_t which);                             // under mutex_, if undecided
   void one_less();
 
   const std::shared_ptr<quorum_context> context_;
