@@ -125,6 +125,10 @@ class local_claims : private stores::wakeup_registry<local_claim> {
     const std::lock_guard lock(mutex_);
     if (entries_.contains(id)) owed_.insert(id);
   }
+  [[nodiscard]] bool is_owed(const spi::claim_id& id) const {
+    const std::lock_guard lock(mutex_);
+    return owed_.contains(id);
+  }
   [[nodiscard]] std::vector<spi::claim_ptr> owed() const {
     const std::lock_guard lock(mutex_);
     std::vector<spi::claim_ptr> all;

@@ -201,13 +201,19 @@ bool sqlite_store::leave_database() noexcept {
   const time_point deadline = clock::now() + closing_limit;
   effects out;
   const auto dead = peer_notifier_->dead();
+  const peer_notifier::numbers self{self_.number};
   const auto claims = local_claims_->claims();
+  // A hold with a lock delay that was not released ends as if this client had died.
+  const auto dies = [this](const spi::claim_ptr& claim) {
+    return claim->lock_delay > duration{0} && !local_claims_->is_owed(claim->id);
+  };
   const auto done = session_->write(deadline, [&](ledger& book) {
     const moment step = step_of(out, *dead);
     for (const spi::claim_ptr& claim : claims) {
       std::int64_t place = local_claims_->place(claim->id);
-      book.leave(with_place(step, place), *claim);
+      if (!dies(claim)) book.leave(with_place(step, place), *claim);
     }
+    if (std::ranges::any_of(claims, dies)) book.purge(step_of(out, self));
     book.forget_client(self_.number);
   });
   for (const spi::claim_ptr& claim : claims) local_claims_->strike(claim->id);
