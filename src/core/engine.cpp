@@ -32,7 +32,6 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
     if (const auto alive = watchdog.lock()) alive->flush();
   });
   watchdog_->report_to(settings_.meter);
-  if (!settings_.observer && !settings_.meter) return;
   watched_by_store_ = store_->report_to(
       [observer = settings_.observer, meter = settings_.meter, engine = store_->caps().engine,
        time = std::weak_ptr(runtime_)](spi::reach now, const error& why) {

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 class degraded_harness {
  public:
   // `options`: as in a URL, "breaker=3".
-  explicit degraded_harness(const std::string& options) {
+  explicit degraded_harness(const std::string& options, bool observed = true) {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     static int worlds = 0;  // a repetition finds nothing of the one before
     name_ = std::string("memory:outage.") + test->name() + "." + std::to_string(++worlds);
@@ -36,7 +36,7 @@ class degraded_harness {
     way_ = std::make_shared<lossy_store>(runtime, stores::open(url, runtime).value());
     auto local = stores::open(spi::parse_url("memory:").value(), runtime).value();
     client_options own;
-    own.observer = seen_;
+    if (observed) own.observer = seen_;
     own.close_within = 100ms;
     own.hand_over_locally = false;
     client_.emplace(client::open(runtime,
