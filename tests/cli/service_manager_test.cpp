@@ -118,6 +118,7 @@ TEST_F(service, a_candidate_with_a_short_watchdog_does_not_ask_a_silent_engine) 
   // Broken: a look at an engine that does not answer takes 5 s, and systemd ends the candidate meanwhile.
   process leader = begin({"elect", "x", "--", "sh", "-c", "echo leads; exec sleep 1000"});
   ASSERT_TRUE(leader.says("leads"));
+  ASSERT_TRUE(manager_.hears("leading the election 'x'"));  // the last that it says
   manager_.forget();
   shell_.environment["WATCHDOG_USEC"] = "200000";
   process standby = begin({"elect", "x", "--", "true"});

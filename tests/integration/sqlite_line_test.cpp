@@ -2,6 +2,7 @@
 // rows of their own, which is invisible from outside.
 #include "integration/sqlite_harness.hpp"
 #include "stores/sqlite/ledger.hpp"
+#include "support/eventually.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
 
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -108,6 +110,55 @@ TEST(sqlite_line, loses_a_dead_clients_places_wherever_they_are) {
     ASSERT_TRUE(next.wakeup->is_granted());
     held = next.claim;
   }
+}
+
+// Its claim is released when another one is granted.
+class releasing_wakeup final : public noting_wakeup {
+ public:
+  releasing_wakeup(const embedded_client& of, spi::claim_ptr claim)
+      : of_(of), claim_(std::move(claim)) {}
+  void notify(std::optional<spi::granted> grant) noexcept override {
+    noting_wakeup::notify(grant);
+    if (grant) static_cast<void>(of_.leave(claim_));
+  }
+
+ private:
+  const embedded_client& of_;
+  const spi::claim_ptr claim_;
+};
+
+TEST(sqlite_line, a_claim_that_leaves_during_a_renewal_of_many_stays_away) {
+  // Broken: the renewal asks for it again from the start, and it holds until its process ends.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const embedded_client other(file.path());
+  const auto shared = [&client] {
+    auto made = client.claim("first");
+    made->mode = spi::mode::shared;
+    return made;
+  };
+  auto soon_over = client.claim("first");
+  soon_over->renewed = false;
+  soon_over->ttl = 100ms;
+  const auto holder = other.claim("second");
+  const auto leaves = client.fair_claim("second");
+  ASSERT_TRUE(granted(other.attempt(holder)));
+  ASSERT_TRUE(queued(client.attempt(leaves)));
+  ASSERT_TRUE(granted(client.attempt(soon_over)));
+  const auto asks = shared();
+  const auto wakeup = std::make_shared<releasing_wakeup>(client, leaves);
+  ASSERT_TRUE(queued(client.attempt(asks)));
+  ASSERT_TRUE(queued(client.attempt(shared(), wakeup)));
+  ASSERT_TRUE(eventually([&] { return client.inspect("first").holders.empty(); }));
+  std::promise<result<std::vector<spi::renewal>>> said;
+  client.store().renew({asks, leaves}, embedded_client::within(generous),
+                       [&](auto answer) { said.set_value(std::move(answer)); });
+  const auto answers = said.get_future().get();
+  ASSERT_TRUE(answers);
+  EXPECT_EQ(answers->front().state, hold_state::renewed);
+  EXPECT_EQ(answers->back().state, hold_state::lost);
+  EXPECT_TRUE(wakeup->is_granted());
+  EXPECT_TRUE(client.inspect("second").waiters.empty());
 }
 
 }  // namespace

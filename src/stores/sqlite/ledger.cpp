@@ -54,6 +54,13 @@ std::optional<spi::departure> ledger::fast_leave(const moment& step, const spi::
   return spi::departure::was_holder;
 }
 
+bool ledger::has(const moment& step, const spi::claim& claim, std::int64_t place) {
+  ledgers::resource* at = place == ledgers::nowhere ? nullptr : find(claim.resource);
+  if (at == nullptr) return false;
+  const moment placed = with_place(step, place);
+  return holder(placed, *at, claim.id).has_value() || waiter(placed, *at, claim.id);
+}
+
 spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int64_t place,
                           std::optional<std::int64_t>& behind) {
   spi::renewal answer;

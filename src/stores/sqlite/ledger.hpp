@@ -108,6 +108,8 @@ class ledger : public ledgers::book {
                                            std::int64_t& place);
   std::optional<spi::departure> fast_leave(const moment& step, const spi::claim& claim,
                                            std::int64_t place);
+  // Whether it holds or waits.
+  bool has(const moment& step, const spi::claim& claim, std::int64_t place);
   // Only looks. A read transaction is enough. `waiting` means that an attempt may do more, unless
   // `behind` is set: then an exclusive holder keeps everybody out, and the claim is not the first
   // in the queue but waits behind a claim of that client.

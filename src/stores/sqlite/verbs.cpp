@@ -50,7 +50,7 @@ void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
 }
 
 result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int64_t place,
-                                              time_point deadline) {
+                                              time_point deadline, asks how) {
   schedule_upkeep();
   result<spi::outcome> answer;
   for (int round = 0; round < purge_rounds; ++round) {
@@ -58,9 +58,14 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
     auto done = write(
         deadline, out, &claim.id,
         [&](ledger& book, const moment& step) {
-          answer = book.attempt(with_place(step, place), claim);
+          if (how == asks::again && !book.has(step, claim, place)) {
+            answer = failure(errc::lost, "left meanwhile");
+          } else {
+            answer = book.attempt(with_place(step, place), claim);
+          }
         },
         [&](ledger& book, const moment& step) {
+          if (how == asks::again) return false;
           const auto grant = book.fast_attempt(step, claim, place);
           if (grant) answer = *grant;
           return grant.has_value();
@@ -199,9 +204,12 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
     if (each.state == spi::hold_state::lost) local_claims_->strike(claims[i]->id);
     if (each.state != spi::hold_state::waiting) continue;
     if (behind[i] && !peer_notifier_->watch(claims[i]->id, {*behind[i]}, deadline)) continue;
-    const auto asked = do_attempt(*claims[i], local_claims_->place(claims[i]->id), deadline);
+    // It may have been granted and released since it was looked at.
+    const auto asked =
+        do_attempt(*claims[i], local_claims_->place(claims[i]->id), deadline, asks::again);
     if (!asked) {
-      each.state = spi::hold_state::unknown;
+      const bool gone = asked.error() == errc::lost;
+      each.state = gone ? spi::hold_state::lost : spi::hold_state::unknown;
     } else if (const auto* grant = std::get_if<spi::granted>(&*asked)) {
       each.state = claims[i]->renewed ? spi::hold_state::renewed : spi::hold_state::held;
       each.grant = *grant;
