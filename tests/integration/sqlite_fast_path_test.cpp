@@ -4,7 +4,6 @@
 #include "integration/sqlite_harness.hpp"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <atomic>
 #include <filesystem>
@@ -23,31 +22,6 @@ std::uint64_t use(const embedded_client& client, const std::string& name = "stoc
   if (!granted(answer) || client.leave(claim).value() != departure::was_holder) return 0;
   return fence(answer);
 }
-
-// A row as the SQLite shell sees it.
-class raw_database {
- public:
-  explicit raw_database(const std::string& path) { sqlite3_open(path.c_str(), &handle_); }
-  raw_database(const raw_database&) = delete;
-  raw_database& operator=(const raw_database&) = delete;
-  ~raw_database() { sqlite3_close(handle_); }
-
-  void execute(const std::string& sql) {
-    EXPECT_EQ(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(handle_);
-  }
-  std::int64_t number(const std::string& sql) {
-    sqlite3_stmt* asked = nullptr;
-    sqlite3_prepare_v2(handle_, sql.c_str(), -1, &asked, nullptr);
-    const std::int64_t found =
-        sqlite3_step(asked) == SQLITE_ROW ? sqlite3_column_int64(asked, 0) : -1;
-    sqlite3_finalize(asked);
-    return found;
-  }
-
- private:
-  sqlite3* handle_ = nullptr;
-};
 
 TEST(sqlite_fast_path, sees_that_another_holds_what_was_free) {
   // Broken: a store trusts its memory, and two hold one lock.

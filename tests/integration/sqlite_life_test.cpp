@@ -1,5 +1,6 @@
 // Who is alive and who is not: killed, stopped, forked and executed processes.
 #include "integration/sqlite_harness.hpp"
+#include "runtime/reactor.hpp"
 #include "support/eventually.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
@@ -284,6 +285,25 @@ TEST(sqlite_life, many_short_processes_leave_a_short_log) {
   }
   constexpr std::uintmax_t frame = 1024 + 24;
   EXPECT_LT(std::filesystem::file_size(file.path() + "-wal"), 300 * frame);
+}
+
+TEST(sqlite_life, one_look_at_a_time_is_enough_for_a_client_that_cannot_be_reached) {
+  // Broken: every time a waiter asks, one more timer begins that never ends.
+  const embedded_file file;
+  const embedded_client holds(file.path());
+  const embedded_client waits(file.path());
+  ASSERT_TRUE(granted(holds.attempt(holds.claim())));
+  for (const auto& each : std::filesystem::directory_iterator(file.beside())) {
+    if (each.is_socket()) std::filesystem::remove(each.path());
+  }
+  const auto waiter = waits.fair_claim();
+  ASSERT_TRUE(queued(waits.attempt(waiter)));
+  const auto& loop = dynamic_cast<runtime::epoll_reactor&>(waits.reactor()).loop();
+  const std::uint64_t before = loop.wakeups();
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(waits.renew(waiter).state, hold_state::waiting);
+  const time_point end = clock::now() + 2s;
+  EXPECT_TRUE(eventually([&] { return clock::now() > end; }));
+  EXPECT_LT(loop.wakeups() - before, 100U);
 }
 
 }  // namespace

@@ -233,9 +233,20 @@ void peer_notifier::check(const peer& who, duration pause) {
   }
 }
 
+// One look at a time for a client, however many ask for it.
 void peer_notifier::look_again(const peer& who, duration pause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!looked_after_.insert(who.number).second) return;
+  }
   reactor_->at(reactor_->now() + pause, [weak = weak_from_this(), who, pause] {
-    if (const auto self = weak.lock()) self->check(who, std::min(pause * 2, last_look));
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->looked_after_.erase(who.number);
+    }
+    self->check(who, std::min(pause * 2, last_look));
   });
 }
 

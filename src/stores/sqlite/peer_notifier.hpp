@@ -80,6 +80,7 @@ class peer_notifier : public std::enable_shared_from_this<peer_notifier> {
   mutable std::mutex mutex_;
   std::map<std::int64_t, peer> addresses_;  // guarded by mutex_
   std::shared_ptr<const numbers> dead_;     // guarded by mutex_
+  numbers looked_after_;                    // guarded by mutex_; a timer is set for each
 };
 
 }  // namespace holdfast::sqlite

@@ -102,7 +102,8 @@ void ledger::forget_some(spi::server_time now) {
       const resource_row row = row_in(rows);
       forgotten_up_to_ = row.id;
       ++seen;
-      if (!row.unused() || row.kind == kind::latch || row.observed || row.is_blocked(now)) continue;
+      const bool is_latch = row.kind == kind::latch && row.next_end > now;
+      if (!row.unused() || is_latch || row.is_blocked(now)) continue;
       idle.push_back(row.id);
       greatest = std::max(greatest, row.last);
     }
@@ -112,7 +113,10 @@ void ledger::forget_some(spi::server_time now) {
   run(statements_.set_floor, static_cast<std::int64_t>(greatest));
   // The newest is the one that is being created.
   for (const std::int64_t id : idle) {
-    if (id != statements_.owner.last_row()) run(statements_.delete_resource, id);
+    if (id == statements_.owner.last_row()) continue;
+    run(statements_.delete_latch, id);
+    run(statements_.delete_latch_changes, id);
+    run(statements_.delete_resource, id);
   }
 }
 
