@@ -1,5 +1,6 @@
 // The modes of the embedded store's claims: readers, writers, permits, and the changes between them.
 #include "integration/sqlite_harness.hpp"
+#include "support/eventually.hpp"
 
 #include <gtest/gtest.h>
 
@@ -93,6 +94,32 @@ TEST(sqlite_modes, permits_are_never_given_twice) {
   EXPECT_TRUE(all->is_granted());
   static_cast<void>(client.leave(three));
   EXPECT_TRUE(granted(client.attempt(permits(1, 4))));
+}
+
+TEST(sqlite_modes, a_hold_ends_by_time_however_many_others_there_are) {
+  // Broken: behind ten thousand readers nobody looks at it, and it blocks every writer for ever.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto reader = [&client] {
+    auto made = client.claim();
+    made->mode = spi::mode::shared;
+    return made;
+  };
+  std::vector<std::shared_ptr<spi::claim>> readers;
+  for (int i = 0; i < 10'001; ++i) {
+    readers.push_back(reader());
+    ASSERT_TRUE(granted(client.attempt(readers.back())));
+  }
+  const auto last = reader();
+  last->renewed = false;
+  last->ttl = 10ms;
+  ASSERT_TRUE(granted(client.attempt(last)));
+  ASSERT_TRUE(eventually([&] { return client.inspect().holders.size() == readers.size(); }));
+  auto writer = client.claim();
+  writer->queued = false;
+  ASSERT_FALSE(granted(client.attempt(writer)));  // looks for what has ended
+  for (const auto& each : readers) ASSERT_TRUE(client.leave(each));
+  EXPECT_TRUE(granted(client.attempt(writer)));
 }
 
 }  // namespace

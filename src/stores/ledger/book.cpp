@@ -317,7 +317,7 @@ std::vector<spi::holder> book::revoke(const moment& step, const spi::resource_id
   promote(step, *at);
   drop_dead_holders(step, *at);
   std::vector<spi::holder> taken;
-  for (const entry& row : holders(*at, rules_.holder_limit)) {
+  for (const entry& row : holders(*at, rules_.claim_limit)) {
     spi::holder holder = described_holder(row, step.now);
     if (!claim.empty() && claim != holder.claim) continue;
     taken.push_back(std::move(holder));

@@ -146,7 +146,7 @@ void book::drop_ended(const moment& step, resource& at) {
 bool book::drop_dead_holders(const moment& step, resource& at) {
   if (step.dead == nullptr || step.dead->empty() || at.holders == 0) return false;
   bool dropped = false;
-  for (const entry& row : holders(at, rules_.holder_limit)) {
+  for (const entry& row : holders(at, rules_.claim_limit)) {
     if (!dead(step, row)) continue;
     end_abnormally(step, at, row, step.now);
     dropped = true;

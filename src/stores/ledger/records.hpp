@@ -63,8 +63,6 @@ struct rules {
   std::size_t claim_limit = 1'000'000;
   // Resources of which only the fence is kept; beyond it they share one floor.
   std::size_t idle_limit = 100'000;
-  // Holders that are looked at in one step.
-  std::size_t holder_limit = 1'000'000;
   // A hold ends after its ttl unless it is renewed. False: a renewed hold, once taken up, lasts as
   // long as its client lives, and the store finds out which clients are dead.
   bool holds_are_leases = true;

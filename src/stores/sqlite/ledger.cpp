@@ -15,7 +15,6 @@ ledgers::rules embedded_rules() {
   ledgers::rules rules;
   rules.waiter_lease = forever;  // a waiter's lease ends with its client
   rules.claim_limit = ledger_limits::claim_limit;
-  rules.holder_limit = ledger_limits::holder_limit;
   rules.holds_are_leases = false;
   rules.own_pushes_arrive = true;
   rules.head_watches = true;

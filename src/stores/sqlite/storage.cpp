@@ -159,7 +159,7 @@ std::optional<claim_row> ledger::holder(const moment& step, ledgers::resource& o
   const std::int64_t place = *step.place;
   if (place == ledgers::nowhere) return std::nullopt;
   if (place == ledgers::to_be_found) {
-    for (claim_row& row : holders(at, ledger_limits::holder_limit)) {
+    for (claim_row& row : holders(at, ledger_limits::claim_limit)) {
       if (row.id == id) return std::move(row);
     }
     return std::nullopt;
@@ -197,7 +197,7 @@ std::vector<claim_row> ledger::ended_holders(ledgers::resource& at, spi::server_
   std::vector<claim_row> ended;
   at.next_end = never;
   at.dirty = true;
-  for (claim_row& row : holders(at, ledger_limits::holder_limit)) {
+  for (claim_row& row : holders(at, ledger_limits::claim_limit)) {
     if (row.ends <= now) {
       ended.push_back(std::move(row));
     } else {
