@@ -80,7 +80,7 @@ void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
   if (todo.renew) engine_->watchdog().collect(shared_from_this());
   if (todo.transfer) send_transfer(begun, todo.unanswered);
   if (todo.leave && telling) {
-    order_leave_when_told(todo.unanswered, todo.settle.has_value());
+    order_leave_when_told(begun, todo.unanswered, todo.settle.has_value());
   } else if (todo.leave) {
     order_leave(begun, todo.unanswered, todo.settle.has_value());
   }
@@ -159,7 +159,8 @@ void claim_runner::detach() noexcept {
 void claim_runner::start() {
   // Enlisted before the attempt is sent: whatever happens next, this claim is looked after.
   engine_->enlist(shared_from_this());
-  if (engine_->closed()) close();  // close() may have looked before we were on the list
+  if (engine_->closed())
+    close(time_point::max());  // close() may have looked before we were on the list
   feed([this](time_point now) { return machine_.start(now); });
 }
 
@@ -194,11 +195,14 @@ void claim_runner::transfer_to(spi::claim_ptr to, spi::completion<void> done) no
   });
 }
 
-void claim_runner::close() noexcept {
-  feed([this](time_point now) {
+void claim_runner::close(time_point tell_by) noexcept {
+  feed([this, tell_by](time_point now) {
+    tell_by_ = tell_by;
     if (waiting_leave_ && waiting_leave_->told) {
       engine_->window().withdraw(*this);
       send_waiting_leave(0, now);
+    } else if (waiting_leave_) {
+      waiting_leave_->until = std::min(waiting_leave_->until, tell_by);
     }
     return machine_.close(now);
   });
@@ -217,6 +221,10 @@ void claim_runner::gone(const error& why) noexcept {
 void claim_runner::due(time_point) {
   feed([this](time_point now) {
     if (!waiting_leave_ || now < waiting_leave_->until) return machine_.tick(now);
+    if (!waiting_leave_->told) {
+      order_leave_once_told(now);
+      return machine_.tick(now);
+    }
     waiting_leave_->until = time_point::max();  // keeps its place: the lock must be released
     return machine_.leave_delayed(engine_->window().reason());
   });
@@ -228,7 +236,7 @@ void claim_runner::join(time_point, time_point horizon) {
 
 void claim_runner::admitted(slot taken, duration usual) {
   feed([this, taken, usual](time_point now) {
-    if (waiting_leave_) {
+    if (waiting_leave_ && waiting_leave_->told) {
       send_waiting_leave(taken, now);
       return claim_machine::orders{};
     }

@@ -74,7 +74,8 @@ class claim_runner final : public agenda_item,
   // Transfers the hold to `to`. ok; lost; unavailable: the outcome is unknown, and the claim is
   // left in the background.
   void transfer_to(spi::claim_ptr to, spi::completion<void> done) noexcept;
-  void close() noexcept;
+  // `tell_by`: then it is given back, though lost() has not fired.
+  void close(time_point tell_by) noexcept;
   void change(spi::mode to, spi::completion<fence_token> done);
 
   // spi::wakeup
@@ -136,7 +137,8 @@ class claim_runner final : public agenda_item,
   void send_transfer(time_point sent_at, bool unanswered);
   void answer_release(result<void> how, std::string_view verb);
   void order_leave(time_point begun, bool unanswered, bool in_passing);
-  void order_leave_when_told(bool unanswered, bool in_passing);
+  void order_leave_when_told(time_point begun, bool unanswered, bool in_passing);
+  void order_leave_once_told(time_point now);
   void send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing);
   void send_waiting_leave(slot taken, time_point now);
   void publish() noexcept;
@@ -163,10 +165,11 @@ class claim_runner final : public agenda_item,
   struct waiting_leave {
     bool unanswered;
     bool in_passing;
-    time_point until;  // then the releasing caller is notified
+    time_point until;  // then the releasing caller is notified; not told: then it is sent
     bool told = true;  // false: lost() has not fired yet
   };
   std::optional<waiting_leave> waiting_leave_;
+  time_point tell_by_ = time_point::max();  // used while running_
   std::shared_ptr<acquisition> requester_;  // used while running_; until settled
   spi::completion<void> on_released_;       // used while running_; also for transfer_to()
 

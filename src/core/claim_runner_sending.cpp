@@ -1,6 +1,7 @@
 // What a claim's runner sends: attempts, transfers and leaves, each for as long as it is useful.
 #include "core/acquisition.hpp"
 #include "core/claim_runner.hpp"
+#include "core/dating.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -123,16 +124,21 @@ void claim_runner::order_leave(time_point begun, bool unanswered, bool in_passin
 }
 
 // lost() fires before anyone else can be granted, and that is the notifier's work. If a callback
-// keeps the notifier, the ttl ends the claim.
-void claim_runner::order_leave_when_told(bool unanswered, bool in_passing) {
-  waiting_leave_ = {unanswered, in_passing, time_point::max(), false};
+// keeps the notifier, it is sent after a ttl, or when the client has been closing for a while.
+void claim_runner::order_leave_when_told(time_point begun, bool unanswered, bool in_passing) {
+  waiting_leave_ = {unanswered, in_passing, std::min(tell_by_, end_of(begun, claim_->ttl)), false};
   engine_->runtime().notify([self = shared_from_this()] {
     self->feed([self = self.get()](time_point now) {
-      const waiting_leave what = *std::exchange(self->waiting_leave_, std::nullopt);
-      self->order_leave(now, what.unanswered, what.in_passing);
+      self->order_leave_once_told(now);
       return claim_machine::orders{};
     });
   });
+}
+
+void claim_runner::order_leave_once_told(time_point now) {
+  if (!waiting_leave_ || waiting_leave_->told) return;
+  const waiting_leave what = *std::exchange(waiting_leave_, std::nullopt);
+  order_leave(now, what.unanswered, what.in_passing);
 }
 
 void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing) {

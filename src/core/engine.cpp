@@ -4,6 +4,7 @@
 #include "core/backoff.hpp"
 #include "core/blame.hpp"
 #include "core/claim_runner.hpp"
+#include "core/dating.hpp"
 #include "core/local_queue.hpp"
 
 #include <utility>
@@ -267,9 +268,9 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
     local_queue->give_up_all({errc::cancelled, "the client was closed"});
   // Waiters first, or a release would grant the lock to one of them.
   for (const auto& runner : runners) runner->cancel({errc::cancelled, "the client was closed"});
-  for (const auto& runner : runners) runner->close();
-  if (live_claims() == 0) return finish_close();
   const time_point now = runtime_->now();
+  for (const auto& runner : runners) runner->close(end_of(now, limit / 2));
+  if (live_claims() == 0) return finish_close();
   if (limit >= time_point::max() - now) return;  // forever: the last release ends it
   runtime_->at(now + limit, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->finish_close();

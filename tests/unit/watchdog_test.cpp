@@ -244,6 +244,46 @@ TEST_F(watchdog, a_lock_is_not_given_back_before_lost_has_fired) {
   EXPECT_EQ(bench.engine->live_claims(), 0U);
 }
 
+TEST_F(watchdog, a_lock_is_given_back_after_a_ttl_though_a_callback_keeps_the_notifier) {
+  // Broken: where holds do not end by time, a callback that waits for the lock itself waits for ever.
+  auto once = request_for("stock");
+  once.lock.renew = renew::never;
+  const auto asked = bench.ask(once);
+  bench.grant(1);
+  const std::stop_token lost = asked->granted->lost();
+  bench.runtime->hold_notifications(true);
+  bench.runtime->run_for(61s);
+  EXPECT_FALSE(lost.stop_requested());
+  EXPECT_EQ(log(), "attempt a, leave a");
+  bench.store->answer_leave(spi::departure::was_holder);
+  bench.runtime->hold_notifications(false);
+  bench.runtime->run_ready();
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_EQ(log(), "");
+}
+
+TEST_F(watchdog, a_client_that_closes_gives_back_in_time_though_a_callback_keeps_the_notifier) {
+  // Broken: every lock of the client stays blocked for a ttl.
+  const auto asked = held("stock");
+  const std::stop_token lost = asked->granted->lost();
+  log();
+  bench.runtime->hold_notifications(true);
+  bool closed = false;
+  core::engine::abandoned left;
+  bench.engine->close(2s, [&](core::engine::abandoned names) {
+    closed = true;
+    left = std::move(names);
+  });
+  bench.runtime->run_for(1500ms);
+  EXPECT_EQ(log(), "leave a");
+  bench.store->answer_leave(spi::departure::was_holder);
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(left.empty());
+  bench.runtime->hold_notifications(false);
+  bench.runtime->run_ready();
+  EXPECT_TRUE(lost.stop_requested());
+}
+
 TEST_F(watchdog, only_the_notifier_calls_what_waits_for_a_loss) {
   // Broken: the callback runs inside lost() or wanted(), on a thread that it may be about to join,
   // and under a mutex that it needs.
