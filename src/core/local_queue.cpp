@@ -235,6 +235,7 @@ void local_queue::give_up_all(const error& why) {
     kept.swap(kept_);
   }
   for (const auto& [sequence, who] : all) who->give_up(why);
+  reentry_.forget_objects();
 }
 
 }  // namespace holdfast::core

@@ -91,6 +91,13 @@ class reentry {
     return done;
   }
 
+  // The client closes: entries that nobody leaves any more keep nothing of it.
+  void forget_objects() {
+    std::vector<std::shared_ptr<void>> forgotten;  // destroyed under no lock
+    const std::lock_guard lock(mutex_);
+    for (stay& each : stays_) forgotten.push_back(std::move(each.whose));
+  }
+
   [[nodiscard]] bool inside(std::uint64_t thread) const {
     const std::lock_guard lock(mutex_);
     return find(thread) != nullptr;

@@ -1,9 +1,12 @@
 // Closing a client: everybody is answered, everything is released, and what was not is named.
+#include "core/local_queue.hpp"
 #include "support/engine_bench.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
@@ -184,6 +187,21 @@ TEST_F(engine_close, a_lease_may_outlive_its_engine) {
   bench.engine.reset();
   EXPECT_FALSE(holder->granted->valid());
   EXPECT_EQ(*bench.release(*holder), "lost");
+}
+
+TEST_F(engine_close, a_thread_that_ended_inside_a_recursive_mutex_keeps_nothing) {
+  // Broken: the queue, the engine, its threads and its connections stay, though all objects are gone.
+  const auto asked = bench.ask("stock");
+  bench.grant(1);
+  auto queue = bench.engine->local_queue_of({"", "stock"});
+  queue->reentry().begin(7, std::exchange(asked->granted, nullptr), queue);
+  const std::weak_ptr<core::local_queue> watched = queue;
+  bench.engine->close(2s, [](const core::engine::abandoned&) {});
+  bench.store->answer_leave(spi::departure::was_holder);
+  asked->handle.reset();
+  queue.reset();
+  bench.runtime->run_ready();
+  EXPECT_TRUE(watched.expired());
 }
 
 }  // namespace
