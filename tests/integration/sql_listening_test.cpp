@@ -66,6 +66,32 @@ TEST_P(sql_listening, a_fair_waiter_keeps_its_turn_though_its_client_is_new) {
   for (const auto& each : {first, second, third}) each->close();
 }
 
+TEST_P(sql_listening, each_waits_for_its_own_time_until_its_client_can_be_notified) {
+  // Broken: when one client's time is up, all the others queue before they can be notified.
+  const auto first = world_->store({});
+  const auto found = std::make_shared<flag>();
+  const auto second = world_->late_store(found);
+  ASSERT_THAT(attempted(*first, fair_claim(1)), succeeds());
+  inspected(*second);
+  reply<spi::outcome> waits;
+  second->attempt(fair_claim(2), std::make_shared<silent_wakeup>(),
+                  {.deadline = clock::now() + patience}, waits.callback());
+  // Broken: a wait that is over says that the server does not answer.
+  reply<spi::outcome> soon;
+  const auto now = clock::now();
+  second->attempt(fair_claim(3), std::make_shared<silent_wakeup>(),
+                  {.deadline = now + patience, .reach_by = now + 100ms}, soon.callback());
+  ASSERT_TRUE(arrives(soon.future, patience / 4));
+  const auto blocked = soon.future.get();
+  ASSERT_THAT(blocked, succeeds());
+  EXPECT_TRUE(std::holds_alternative<spi::blocked>(*blocked));
+  inspected(*second);
+  EXPECT_FALSE(arrives(waits.future, 0s));
+  found->raise();
+  ASSERT_THAT(waits.future.get(), succeeds());
+  for (const auto& each : {first, second}) each->close();
+}
+
 }  // namespace
 }  // namespace holdfast::test
 

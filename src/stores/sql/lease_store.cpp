@@ -164,9 +164,11 @@ void lease_store::send_attempt(const spi::claim_ptr& claim, bool may_queue,
 void lease_store::queue_when_listening(const spi::claim_ptr& claim, const spi::op_context& context,
                                        spi::completion<spi::outcome> done) {
   // What is left after that is for the attempt, which queues then in any case.
-  const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
+  const time_point now = reactor_->now();
+  const time_point half = now + (context.deadline - now) / 2;
   notifications_->when_open(
-      half, [self = own(), claim, context, done = std::move(done)](const result<void>&) mutable {
+      std::min(half, context.reach_by),
+      [self = own(), claim, context, done = std::move(done)](const result<void>&) mutable {
         if (self->notifications_->wakeup_registry().find(claim->id) == nullptr) {
           return done(failure(errc::unavailable, "left before it was in line"));
         }

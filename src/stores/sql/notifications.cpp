@@ -2,6 +2,7 @@
 
 #include "stores/sql/common/names.hpp"
 
+#include <cstdint>
 #include <utility>
 
 namespace holdfast::sql {
@@ -31,13 +32,14 @@ std::shared_ptr<notifications> notifications::make(
 
 void notifications::when_open(time_point deadline, spi::completion<void> done) {
   start();
-  board_->await(std::move(done));
+  const std::uint64_t number = board_->await(std::move(done));
   if (listener_->is_open()) return board_->answer({});
-  reactor_->at(deadline, [weak = weak_from_this()] {
+  reactor_->at(deadline, [weak = weak_from_this(), number] {
     const auto self = weak.lock();
     if (self == nullptr) return;
-    self->board_->answer(tl::unexpected(self->listener_->last_failure().value_or(
-        error{errc::unavailable, self->engine_ + ": not connected in time"})));
+    self->board_->expire(number,
+                         self->listener_->last_failure().value_or(
+                             error{errc::unavailable, self->engine_ + ": not connected in time"}));
   });
 }
 

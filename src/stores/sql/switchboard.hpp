@@ -9,13 +9,14 @@
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace holdfast::sql {
 
@@ -46,19 +47,30 @@ class switchboard {
     subscribers_->tell_all_latches();
   }
 
-  // Answered by opened(), or by answer().
-  void await(spi::completion<void> done) {
+  // Answered by opened(), by answer(), or by expire() with the number that it returns.
+  std::uint64_t await(spi::completion<void> done) {
     const std::lock_guard lock(mutex_);
-    awaited_.push_back(std::move(done));
+    awaited_.emplace(++last_, std::move(done));
+    return last_;
   }
-  // Answers everybody at once: a deadline that passes too early for one of them costs it a retry.
   void answer(const result<void>& outcome) {
-    std::vector<spi::completion<void>> all;
+    std::map<std::uint64_t, spi::completion<void>> all;
     {
       const std::lock_guard lock(mutex_);
       all.swap(awaited_);
     }
-    for (auto& each : all) each(outcome);
+    for (auto& [number, each] : all) each(outcome);
+  }
+  void expire(std::uint64_t number, const error& why) {
+    spi::completion<void> done;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = awaited_.find(number);
+      if (found == awaited_.end()) return;
+      done = std::move(found->second);
+      awaited_.erase(found);
+    }
+    done(tl::unexpected(why));
   }
 
  private:
@@ -66,7 +78,8 @@ class switchboard {
   const std::shared_ptr<subscribers> subscribers_;
   const std::function<void(const spi::claim_id&)> taken_;
   std::mutex mutex_;
-  std::vector<spi::completion<void>> awaited_;  // guarded by mutex_
+  std::uint64_t last_ = 0;                                  // guarded by mutex_
+  std::map<std::uint64_t, spi::completion<void>> awaited_;  // guarded by mutex_
 };
 
 // How a client is notified by the others: one connection that listens. Thread-safe. When it
