@@ -7,8 +7,8 @@
 
 namespace holdfast::detail {
 
-// Nanoseconds count a little further.
-inline constexpr std::chrono::duration<double> longest_counted = std::chrono::hours(24 * 365 * 250);
+// Nanoseconds count to 292 years, and some clocks have counted since 1970.
+inline constexpr std::chrono::duration<double> longest_counted = std::chrono::hours(24 * 365 * 200);
 
 // Rounded up. Zero for negative values; forever where nanoseconds cannot count that far and a cast
 // would overflow.

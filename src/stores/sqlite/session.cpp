@@ -75,7 +75,7 @@ class writer_lock::helper {
       if (state_ == state::running) {
         done_.wait(lock);  // it ends by itself
       } else {
-        done_.wait_for(lock, left);
+        done_.wait_for(lock, std::min<duration>(left, std::chrono::hours(1)));  // no sum overflows
       }
     }
     state_ = state::idle;

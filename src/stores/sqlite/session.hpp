@@ -16,6 +16,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -39,7 +40,7 @@ class turn {
       const duration left = deadline - clock::now();
       if (left <= duration{0}) return false;
       ++waiting_;
-      given_.wait_for(lock, left);
+      given_.wait_for(lock, std::min<duration>(left, std::chrono::hours(1)));  // no sum overflows
       --waiting_;
     }
     taken_ = true;
