@@ -50,6 +50,25 @@ TEST(zookeeper_line, readers_without_a_writer_hold_together) {
   EXPECT_FALSE(order.wanted(0));
 }
 
+TEST(zookeeper_line, who_wants_to_become_the_writer_sees_everybody_that_may_hold_beside_it) {
+  // Broken: a writer's node that was a reader's hides the readers around it: two writers.
+  const std::string reader1 = node("__READ__0000000001", 'a');
+  const std::string writer1 = node("__WRIT__0000000001", 'a');
+  const std::string reader2 = node("__READ__0000000002", 'b');
+  const std::string writer2 = node("__WRIT__0000000002", 'b');
+  const std::string reader3 = node("__READ__0000000003", 'c');
+  EXPECT_TRUE(line({reader1}).alone(0));
+  EXPECT_TRUE(line({writer1}).alone(0));
+  EXPECT_FALSE(line({reader1, reader2}).alone(0));
+  EXPECT_FALSE(line({reader1, reader2}).alone(1));
+  EXPECT_FALSE(line({writer1, reader2}).alone(0));
+  EXPECT_FALSE(line({writer1, reader2}).alone(1));
+  EXPECT_FALSE(line({writer1, reader2, reader3}).alone(2));
+  // Who waits does not count.
+  EXPECT_TRUE(line({reader1, writer2, reader3}).alone(0));
+  EXPECT_TRUE(line({writer1, writer2, reader3}).alone(0));
+}
+
 TEST(zookeeper_line, a_downgraded_reader_has_the_place_of_its_writer) {
   // Broken: a writer that waits is let in beside the reader that the holder became.
   const line order({node("__READ__0000000012", 'a'), node("__WRIT__0000000012", 'a'),

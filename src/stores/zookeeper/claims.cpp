@@ -140,6 +140,7 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
   {
     const lock_guard lock(self->mutex_);
     which->uncertain = true;  // which of the two it is
+    which->upgrading = which->upgrading || to == claim_kind::writer;
     which->expects_end = true;
     which->own_watched = false;  // tick() watches the one that it is
     owner = which->owner;
@@ -176,28 +177,28 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
   if (!held) co_return failure(errc::lost, "not held any more");
   const bool reads = which->kind == claim_kind::reader;
   const bool wants_reader = to == spi::mode::shared;
-  if (reads != wants_reader && wants_reader) {
+  if (wants_reader && !reads) {
     co_await value_of(rename(self, which, claim_kind::reader, until));
-  } else if (reads != wants_reader) {
-    // Readers that hold are readers with no writer before them; ours would be such a writer to all
-    // that come from now on. Readers that came just before are seen afterwards.
-    for (const bool changed : {false, true}) {
-      const children around =
-          co_await value_of(list_children(which->life, which->path, freshness::of_now, until));
-      const line order(around);
-      std::size_t others = 0;
-      for (const claim_node& each : order.nodes()) {
-        if (each.name == which->node) continue;
-        if (each.excludes()) break;
-        ++others;
-      }
-      if (others > 0 && changed) {
-        co_await value_of(rename(self, which, claim_kind::reader, until));
-      }
-      if (others > 0) co_return failure(errc::would_deadlock, "other readers hold it");
-      if (changed) break;
-      co_await value_of(rename(self, which, claim_kind::writer, until));
+  }
+  // Before it is renamed, and afterwards: then it excludes all that come, and those that came in
+  // between are seen.
+  while (!wants_reader && (which->kind == claim_kind::reader || which->upgrading)) {
+    const children around =
+        co_await value_of(list_children(which->life, which->path, freshness::of_now, until));
+    const line order(around);
+    const std::size_t place = order.find(which->node);
+    if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
+    const bool renamed = which->kind == claim_kind::writer;
+    if (!order.alone(place)) {
+      if (renamed) co_await value_of(rename(self, which, claim_kind::reader, until));
+      co_return failure(errc::would_deadlock, "other readers hold it");
     }
+    if (!renamed) {
+      co_await value_of(rename(self, which, claim_kind::writer, until));
+      continue;
+    }
+    const lock_guard lock(self->mutex_);
+    which->upgrading = false;
   }
   const lock_guard lock(self->mutex_);
   co_return self->grant_of(*which, self->now());

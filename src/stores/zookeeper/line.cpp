@@ -59,6 +59,10 @@ std::size_t line::blocker_of_next(bool excludes) const noexcept {
   return blocker(nodes_.size(), excludes);
 }
 
+bool line::alone(std::size_t place) const noexcept {
+  return place == 0 && (nodes_.size() == 1 || nodes_[1].excludes());
+}
+
 bool line::wanted(std::size_t place) const noexcept {
   if (nodes_[place].excludes()) return place + 1 < nodes_.size();
   return last_excluder_.back() != none && last_excluder_.back() > place;

@@ -42,6 +42,10 @@ class line {
   // The blocker of a new last claim.
   [[nodiscard]] std::size_t blocker_of_next(bool excludes) const noexcept;
   [[nodiscard]] bool holds(std::size_t place) const noexcept { return blocker_of(place) == none; }
+  // Nobody can hold beside the claim at this place: a reader that holds, or the writer that it is to
+  // become. Whoever is before it holds: only the first becomes a writer. So a writer behind it has
+  // always been one, and waits, as all behind that one do.
+  [[nodiscard]] bool alone(std::size_t place) const noexcept;
   // Somebody waits behind the claim at this place, which holds.
   [[nodiscard]] bool wanted(std::size_t place) const noexcept;
 

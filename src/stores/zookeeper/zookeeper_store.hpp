@@ -42,6 +42,7 @@ struct entry : stores::queued_claim {
   std::string node;                 // the name; empty: none
   std::vector<std::string> leases;  // of a semaphore's holder: whole paths
   bool expects_end = false;         // we remove or replace our own node
+  bool upgrading = false;  // if its node is a writer's: it may still have readers beside it
 
   // Watches.
   std::shared_ptr<watcher> watch;  // on the blocker
