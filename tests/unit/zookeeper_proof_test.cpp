@@ -44,6 +44,17 @@ TEST(zookeeper_proof, a_write_proves_what_was_answered_long_before_it) {
   EXPECT_EQ(proof.date(), at(1000ms));
 }
 
+TEST(zookeeper_proof, a_long_time_without_a_write_leaves_what_the_next_one_proves) {
+  // Broken: only the first answers are kept. After a quiet time the proof is as old as these, and a
+  // grant comes too late.
+  session_proof proof;
+  proof.begin(at(0ms), at(10ms), 1200ms);
+  for (int i = 1; i <= 1000; ++i) proof.answered(at(i * 1000ms), at(i * 1000ms + 5ms), false);
+  EXPECT_EQ(proof.date(), at(0ms));
+  proof.answered(at(1'000'500ms), at(1'000'505ms), true);
+  EXPECT_EQ(proof.date(), at(999'000ms));
+}
+
 TEST(zookeeper_proof, a_request_that_was_stuck_counts_from_its_answer) {
   // Broken: two requests that arrive together prove each other.
   session_proof proof;

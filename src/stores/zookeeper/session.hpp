@@ -105,8 +105,8 @@ class watch_table {
 // Not thread-safe.
 class session_proof {
  public:
-  // Requests that wait for a later write. With one kept per eighth of the
-  // spacing there are never more.
+  // Requests that wait for a later write: one per eighth of the spacing, so more only where many
+  // were answered at once after a long time.
   static constexpr std::size_t candidate_limit = 64;
 
   // A new session. `spacing`: longer than the half tick within which a leader hears
@@ -128,11 +128,12 @@ class session_proof {
 
   // In the order in which they were sent, all on one connection.
   void answered(time_point sent, time_point now, bool write) {
-    if (write) {
-      while (!candidates_.empty() && candidates_.front().answered + spacing_ <= sent) {
-        date_ = std::max(date_, candidates_.front().sent);
-        candidates_.pop_front();
-      }
+    const auto ripe = [&](const candidate& one) { return one.answered + spacing_ <= sent; };
+    // Of those that any write proves from now on, the last is enough.
+    while (candidates_.size() > 1 && ripe(candidates_[1])) candidates_.pop_front();
+    if (write && !candidates_.empty() && ripe(candidates_.front())) {
+      date_ = std::max(date_, candidates_.front().sent);
+      candidates_.pop_front();
     }
     if (candidates_.size() >= candidate_limit) return;
     if (candidates_.empty() || candidates_.back().sent + spacing_ / 8 <= sent) {
