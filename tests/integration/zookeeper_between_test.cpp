@@ -135,6 +135,58 @@ TEST_F(zookeeper_between, an_upgrade_that_is_repeated_looks_for_readers_again) {
   EXPECT_TRUE(read) << read.error().message();
 }
 
+TEST_F(zookeeper_between, a_session_that_a_latch_is_watched_by_makes_no_room_for_another) {
+  // Broken: the fifth time to live closes the session of somebody who waits for a latch, who is then
+  // never told.
+  const client other = open();
+  latch gate(other, "gate");
+  ASSERT_TRUE(gate.set(1));
+  const auto store = store_on(port());
+  const client one = client::open(runtime_, store).value();
+  flag changed;
+  const auto watching = store->watch_latch({"", "gate"}, [&] { changed.raise(); });
+  ASSERT_TRUE(watching);
+  ASSERT_TRUE(one.inspect("gate"));  // by the same session, so the watch is set
+  std::vector<lease> held;
+  for (const auto ttl : {2s, 3s, 4s, 5s}) {
+    auto got =
+        mutex(one, "stock" + std::to_string(held.size()), {.ttl = ttl}).acquire({.wait = patience});
+    ASSERT_TRUE(got) << got.error().message();
+    held.push_back(*std::move(got));
+  }
+  ASSERT_TRUE(gate.count_down());
+  EXPECT_TRUE(changed.wait());
+}
+
+TEST_F(zookeeper_between, a_session_that_nobody_uses_any_more_makes_room) {
+  // Broken: what watched the queue for the holder of a permit keeps its session, and a later claim gets one that
+  // outlives it.
+  client other = open();
+  const client one = open();
+  for (const auto ttl : {2s, 3s, 4s, 5s}) {
+    const std::string name = "stock" + std::to_string(ttl.count());
+    semaphore pool(one, name, {.max = 1, .lock = {.ttl = ttl}});
+    auto held = pool.acquire({.wait = patience});
+    ASSERT_TRUE(held) << held.error().message();
+    // The answer to this shows that the hold is watched.
+    ASSERT_TRUE(other.revoke(name, revocation::safe, {}));
+    ASSERT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
+    static_cast<void>(held->release());
+  }
+  EXPECT_TRUE(eventually([&] {
+    const auto held = mutex(one, "short", {.ttl = 1s}).acquire({.wait = patience});
+    return held && held->ttl() <= 1s;
+  }));
+}
+
+TEST_F(zookeeper_between, a_session_that_was_closed_proves_nothing) {
+  // Broken: its node is gone, and the hold that it was worth is valid.
+  const auto answer = ask(zookeeper::make_barrier());
+  EXPECT_GT(by_hand_->proven_until(answer.session), clock::now());
+  by_hand_->close();
+  EXPECT_EQ(by_hand_->proven_until(answer.session), time_point::min());
+}
+
 }  // namespace
 }  // namespace holdfast::test
 #endif

@@ -297,6 +297,7 @@ void session::close(ends when) noexcept {
   const bool says_so = state_ == state::open && when == ends::now;
   if (state_ == state::closed) return;
   const std::shared_ptr<link> gone = set_closed();
+  proof_.forget();
   const error why{errc::unavailable, "closed"};
   std::vector<answered_one> unanswered;
   for (auto* those : {&in_flight_, &waiting_}) {

@@ -150,6 +150,13 @@ bool zookeeper_store::folder_stirred(folder_watch& which) {
   return !std::exchange(which.looking, true);
 }
 
+// Called with the mutex held: those whose holders have all ended refer to their sessions no more.
+void zookeeper_store::end_idle_watches() {
+  std::erase_if(folder_watches_, [](const auto& each) {
+    return !each.second.looking && std::ranges::all_of(each.second.members, has_ended);
+  });
+}
+
 std::shared_ptr<watcher> zookeeper_store::folder_watcher(const listings::folder& where) {
   return std::make_shared<watcher>([weak = weak_from_this(), life = std::weak_ptr(where.first),
                                     folder = where.second](const watch_event&) {

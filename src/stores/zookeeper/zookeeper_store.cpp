@@ -54,8 +54,10 @@ std::shared_ptr<session> zookeeper_store::session_for(duration wanted) {
   const lock_guard lock(mutex_);
   if (const auto found = sessions_.find(wanted); found != sessions_.end()) return found->second;
   if (sessions_.size() >= session_limit) {
+    end_idle_watches();
+    // A claim, a watch or a request that is under way refers to its session.
     const auto unused = std::find_if(sessions_.begin(), sessions_.end(),
-                                     [](const auto& each) { return !each.second->held(); });
+                                     [](const auto& each) { return each.second.use_count() == 1; });
     if (unused == sessions_.end()) {
       const auto longer = sessions_.lower_bound(wanted);
       return longer != sessions_.end() ? longer->second : std::prev(sessions_.end())->second;

@@ -161,6 +161,7 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
     bool stirred = false;  // since the last list was sent
   };
   [[nodiscard]] static bool folder_stirred(folder_watch& which);
+  void end_idle_watches();
   [[nodiscard]] std::shared_ptr<watcher> folder_watcher(const listings::folder& where);
   void blocker_event(const entry_ptr& which, std::uint64_t look, const watch_event& event);
   void own_event(const entry_ptr& which, const watch_event& event);
