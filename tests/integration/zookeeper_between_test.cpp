@@ -135,6 +135,50 @@ TEST_F(zookeeper_between, an_upgrade_that_is_repeated_looks_for_readers_again) {
   EXPECT_TRUE(read) << read.error().message();
 }
 
+// A change of the latch "gate", by a store without a client around it.
+class changing_a_latch {
+ public:
+  changing_a_latch(const std::shared_ptr<spi::store>& store, const spi::latch_change& change) {
+    store->change_latch({"", "gate"}, change, {.deadline = clock::now() + patience},
+                        [answer = answer_](result<spi::latch_state> state) {
+                          answer->set_value(std::move(state));
+                        });
+  }
+  [[nodiscard]] result<spi::latch_state> get() { return answer_->get_future().get(); }
+
+ private:
+  std::shared_ptr<std::promise<result<spi::latch_state>>> answer_ =
+      std::make_shared<std::promise<result<spi::latch_state>>>();
+};
+
+TEST_F(zookeeper_between, a_late_setter_leaves_the_marks_of_the_next_round) {
+  // Broken: a process that is slow to set a latch removes what shows which count-downs the next
+  // round has had: one that is repeated counts twice.
+  using kind = spi::latch_change::kind;
+  const auto step = [](kind what, std::uint32_t count, std::uint8_t id) {
+    return spi::latch_change{what, count, spi::claim_id{{id}}, 60s};
+  };
+  fault_proxy proxy(port());
+  const auto slow = store_on(proxy.port());
+  const auto quick = store_on(port());
+  ASSERT_TRUE(changing_a_latch(slow, step(kind::set, 1, 1)).get());
+  ASSERT_TRUE(changing_a_latch(slow, step(kind::down, 1, 2)).get());
+  // The latch is read, and the answer is on its way.
+  const std::size_t before = proxy.bytes(fault_proxy::way::to_client);
+  constexpr std::size_t more_than_pings = 150;
+  proxy.hold(fault_proxy::way::to_client);
+  changing_a_latch late(slow, step(kind::set, 1, 3));
+  ASSERT_TRUE(eventually(
+      [&] { return proxy.bytes(fault_proxy::way::to_client) > before + more_than_pings; }));
+  ASSERT_TRUE(changing_a_latch(quick, step(kind::set, 2, 4)).get());
+  ASSERT_EQ(changing_a_latch(quick, step(kind::down, 1, 5)).get()->count, 1U);
+  proxy.pass();
+  const auto refused = late.get();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), errc::conflict) << refused.error().message();
+  EXPECT_EQ(changing_a_latch(quick, step(kind::down, 1, 5)).get()->count, 1U);
+}
+
 TEST_F(zookeeper_between, a_session_that_a_latch_is_watched_by_makes_no_room_for_another) {
   // Broken: the fifth time to live closes the session of somebody who waits for a latch, who is then
   // never told.

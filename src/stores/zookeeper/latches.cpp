@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t clear_batch = 500;  // marks removed together
 constexpr duration stamp_life = std::chrono::seconds(10);
 constexpr std::string_view version = "holdfast/1";
+constexpr std::string_view clock_node = "clock";  // besides the marks, which are in hexadecimal
 
 std::string node_of(const std::string& path) { return path + "/" + std::string(count_node); }
 
@@ -123,7 +124,7 @@ task<result<zookeeper_store::latch_count>> zookeeper_store::read_count(self_ptr 
 task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::string path,
                                                          net::patience until) {
   const auto life = self->any_session();
-  const std::string node = node_of(path) + "/clock";
+  const std::string node = node_of(path) + "/" + std::string(clock_node);
   const time_point before = self->now();
   {
     const lock_guard lock(self->mutex_);
@@ -144,22 +145,24 @@ task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::str
   co_return stamp.stat.changed_at;
 }
 
-task<result<void>> zookeeper_store::clear_latch(self_ptr self, std::string path,
+// Removes the marks of a round that is over, as long as the count is still that round's: those of
+// the next one show what has been counted. False: others were faster.
+task<result<bool>> zookeeper_store::clear_latch(self_ptr self, std::string path, std::int32_t known,
                                                 net::patience until) {
   const auto life = self->any_session();
   const std::string node = node_of(path);
-  const children marks = co_await value_of(list_children(life, node, freshness::any, until));
+  children marks = co_await value_of(list_children(life, node, freshness::any, until));
+  std::erase_if(marks, [](const std::string& each) { return each.starts_with(clock_node); });
   for (std::size_t from = 0; from < marks.size(); from += clear_batch) {
-    std::vector<question> batch;
+    std::vector<request> parts{make_check(node, known)};
     for (std::size_t i = from; i < std::min(from + clear_batch, marks.size()); ++i) {
-      batch.push_back({make_remove(node + "/" + marks[i])});
+      parts.push_back(make_remove(node + "/" + marks[i]));
     }
-    const replies answers = co_await asking(life, std::move(batch), until);
-    for (const result<reply>& each : answers) {
-      if (!each) co_return tl::unexpected(each.error());
-    }
+    const multi_outcome done = co_await value_of(ask_multi(life, std::move(parts), until));
+    if (done.failed == code::bad_version || done.failed == code::no_node) co_return false;
+    if (done.failed != code::ok) co_return tl::unexpected(refusal("clear", node, done.failed));
   }
-  co_return result<void>{};
+  co_return true;
 }
 
 // False: others were faster.
@@ -169,7 +172,10 @@ task<result<bool>> zookeeper_store::write_count(self_ptr self, std::string path,
   const openness acl = self->options_->acl;
   const std::string node = node_of(path);
   const std::string data = text_of_count(*to.value, to.life, to.set_by);
-  if (to.mark.empty() && known.version) co_await value_of(clear_latch(self, path, until));
+  if (to.mark.empty() && known.version) {
+    const bool cleared = co_await value_of(clear_latch(self, path, *known.version, until));
+    if (!cleared) co_return false;
+  }
   std::vector<request> parts;
   if (known.version) {
     parts.push_back(make_set_data(node, data, *known.version));

@@ -184,11 +184,13 @@ request make_get_children(const std::string& path, bool watch) {
   return with_watch(opcode::get_children, path, watch);
 }
 
-request make_barrier() {
-  request root{opcode::check, {}};
-  jute_writer(root.body).text("/").number(-1);
-  return make_multi({root});
+request make_check(const std::string& path, std::int32_t version) {
+  request made{opcode::check, {}};
+  jute_writer(made.body).text(path).number(version);
+  return made;
 }
+
+request make_barrier() { return make_multi({make_check("/", -1)}); }
 
 request make_multi(const std::vector<request>& parts) {
   request made{opcode::multi, {}};
@@ -281,6 +283,7 @@ result<multi_outcome> read_multi(std::string_view body) {
         outcome.zxid = take_stat(from).changed;
         break;
       case opcode::remove:
+      case opcode::check:
         break;
       default:
         return nonsense("the answer to a multi");

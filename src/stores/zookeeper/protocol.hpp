@@ -125,11 +125,13 @@ request make_get_data(const std::string& path, bool watch);
 request make_set_data(const std::string& path, std::string_view data, std::int32_t version = -1);
 request make_get_acl(const std::string& path);
 request make_get_children(const std::string& path, bool watch);
+// A part of a multi, which fails unless the node's data has this version.
+request make_check(const std::string& path, std::int32_t version);
 // Goes through the quorum and changes nothing: what the session reads after it is as new as any
 // answer that any client got before. ZooKeeper's own sync does not promise that: it is not ordered
 // among the writes, and the leader answers it before it has applied what a follower has.
 request make_barrier();
-// All or nothing, of creates, removes and changes of data.
+// All or nothing, of creates, removes, changes of data and checks.
 request make_multi(const std::vector<request>& parts);
 
 struct created_node {

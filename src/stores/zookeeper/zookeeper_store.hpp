@@ -200,7 +200,8 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
                                               net::patience until);
   static task<result<bool>> write_count(self_ptr self, std::string path, latch_count known,
                                         stores::queued_latch to, net::patience until);
-  static task<result<void>> clear_latch(self_ptr self, std::string path, net::patience until);
+  static task<result<bool>> clear_latch(self_ptr self, std::string path, std::int32_t known,
+                                        net::patience until);
 
   // doctor.cpp
   static task<result<std::vector<spi::check>>> do_probe(self_ptr self, net::patience until);
