@@ -50,9 +50,10 @@ class native_calls {
         library_(std::make_shared<const library>(library{library_text()})) {}
 
   [[nodiscard]] script make(const std::string& name, script::gives what = script::gives::nothing,
-                            script::batching batched = {}) const {
+                            script::batching batched = {},
+                            script::repeats again = script::repeats::allowed) const {
     return script(rules_ + "\nreturn calls." + name + "(KEYS, ARGV)\n", what, std::move(batched),
-                  {library_, std::string(library_name) + "_" + name}, common_);
+                  {library_, std::string(library_name) + "_" + name}, common_, again);
   }
 
  private:
@@ -94,6 +95,8 @@ std::string library_text() { return "#!lua name=" + std::string(library_name) + 
 
 std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   constexpr auto holds = script::gives::holds;
+  // A late downgrade would let readers in beside a writer.
+  constexpr auto once = script::repeats::forbidden;
   const native_calls calls(how);
   const foreign_calls foreign(how);
   // In a cluster, the keys of a call must be in one slot.
@@ -104,7 +107,7 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
       scripts{calls.make("attempt", holds, {batch, 'a'}),
               calls.make("leave", script::gives::nothing, {batch, 'l'}),
               calls.make("renew", holds),
-              calls.make("change", holds),
+              calls.make("change", holds, {}, once),
               calls.make("transfer", holds),
               calls.make("revoke"),
               calls.make("inspect"),

@@ -165,7 +165,8 @@ command& command::then(const command& next) {
   return *this;
 }
 
-script::script(std::string text, gives what, batching batched, function also, std::string common)
+script::script(std::string text, gives what, batching batched, function also, std::string common,
+               repeats again)
     : text_(std::move(text)),
       hash_(sha1_of(text_)),
       function_(std::move(also)),
@@ -173,10 +174,11 @@ script::script(std::string text, gives what, batching batched, function also, st
       start_(function_.of != nullptr ? command::opening({"FCALL", function_.name}, common_)
                                      : command::opening({"EVALSHA", hash_}, common_)),
       purpose_(what),
+      repeats_(again),
       batched_(std::move(batched)) {}
 
 script script::with_text(std::string text, function also) const {
-  return script(std::move(text), purpose_, batched_, std::move(also), common_);
+  return script(std::move(text), purpose_, batched_, std::move(also), common_, repeats_);
 }
 
 command script::call(std::span<const std::string_view> keys,

@@ -100,6 +100,9 @@ class script {
     char as;
   };
 
+  // Whether a connection may send a call again by itself, so that a copy may arrive late.
+  enum class repeats : std::uint8_t { allowed, forbidden };
+
   // If it is a function as well.
   struct function {
     std::shared_ptr<const library> of;
@@ -108,12 +111,13 @@ class script {
 
   // `common`: the first argument of every call, or empty.
   explicit script(std::string text, gives what = gives::nothing, batching batched = {},
-                  function also = {}, std::string common = {});
+                  function also = {}, std::string common = {}, repeats again = repeats::allowed);
 
   // A script with another text, and with another function or none, that is called in the same way.
   [[nodiscard]] script with_text(std::string text, function also = {}) const;
 
   [[nodiscard]] gives purpose() const noexcept { return purpose_; }
+  [[nodiscard]] bool sent_once() const noexcept { return repeats_ == repeats::forbidden; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const std::string& hash() const noexcept { return hash_; }  // SHA-1, 40 hex digits
   // null: it is a script only.
@@ -138,6 +142,7 @@ class script {
   std::string common_;
   command::opening start_;
   gives purpose_;
+  repeats repeats_;
   batching batched_;
 };
 

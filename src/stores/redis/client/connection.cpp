@@ -47,7 +47,8 @@ void connection::send(pending_ptr call) {
     queue_held();
   } else {
     queue_held();
-    call->again = now - heard_at_ >= quiet;
+    const bool once = call->runs != nullptr && call->runs->sent_once();
+    call->again = !once && now - heard_at_ >= quiet;
     queue(std::move(call));
   }
   if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;

@@ -123,7 +123,7 @@ class connection final : public link_user, public net::reconnecting_connection<c
 
   // After a quiet time, a link that ends without an answer is assumed to have ended
   // before: what was sent on it is sent again on a new one. Everything that the store
-  // sends may be executed twice.
+  // sends may be executed twice, and late, unless it is a script that is sent once.
   static constexpr duration quiet = std::chrono::seconds(1);
 
   struct answered {
