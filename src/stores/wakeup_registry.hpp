@@ -63,6 +63,7 @@ class wakeup_registry {
   struct entry : Details {
     wakeup_ptr wakeup;
     std::uint32_t attempts = 0;  // one that was lost counts twice
+    bool lost = false;           // one of them
   };
 
   // Called before an attempt is sent: a push may overtake the answer. Returns the wake-up of the
@@ -96,7 +97,15 @@ class wakeup_registry {
   // An attempt was not answered, and may be executed at any time.
   void attempt_lost(const spi::claim_id& claim) noexcept {
     const std::lock_guard lock(mutex_);
-    if (entry* its = known(claim)) ++its->attempts;
+    if (entry* its = known(claim)) {
+      ++its->attempts;
+      its->lost = true;
+    }
+  }
+  [[nodiscard]] bool may_come_late(const spi::claim_id& claim) const {
+    const std::lock_guard lock(mutex_);
+    const entry* its = known(claim);
+    return its != nullptr && its->lost;
   }
 
   void notify(const push& what) const {

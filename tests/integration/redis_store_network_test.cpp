@@ -105,6 +105,37 @@ TEST_F(redis_store_network, a_downgrade_is_not_sent_again_by_its_connection) {
   EXPECT_EQ(told(lock.try_upgrade(*lease)), unknown);
 }
 
+TEST_F(redis_store_network, an_acquire_that_was_sent_twice_takes_nothing_after_its_release) {
+  // Broken: its first copy, which arrives last, would hold the lock for nobody until its ttl ends.
+  fault_proxy near(proxy.port());
+  const client mine = open_client(redis_url(near.port()));
+  mutex lock(mine, "stock", {.ttl = 60s});
+  auto first = lock.acquire();
+  ASSERT_TRUE(first) << first.error().message();
+  ASSERT_EQ(told(first->release()), "ok");
+  let_it_be_quiet();
+  const std::size_t sent = proxy.bytes(way::to_server);
+  constexpr std::size_t larger_than_pings = 100;
+  proxy.delay(way::to_server, 2s);
+  auto acquiring = in_thread([&] { return lock.acquire({.wait = patience}); });
+  EXPECT_TRUE(eventually([&] { return proxy.bytes(way::to_server) > sent + larger_than_pings; }));
+  proxy.pass();
+  near.close();
+  auto lease = acquiring.get();
+  ASSERT_TRUE(lease) << lease.error().message();
+  const auto calls = [&] {
+    const std::string all = server.cli({"INFO", "commandstats"});
+    const std::string start = "cmdstat_fcall:calls=";
+    return std::stoul(all.substr(all.find(start) + start.size()));
+  };
+  const std::size_t before = calls();
+  EXPECT_EQ(told(lease->release()), "ok");
+  EXPECT_TRUE(eventually([&] { return calls() >= before + 2; }));  // the release, the first copy
+  const auto state = past.inspect("stock");
+  ASSERT_TRUE(state);
+  EXPECT_TRUE(state->holders.empty());
+}
+
 TEST_F(redis_store_network, a_waiter_whose_subscription_was_cut_gets_the_lock) {
   // Broken (H22): the grant would be pushed to nobody, and the waiter would sleep for the whole
   // ttl.

@@ -113,13 +113,22 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
                             : result<spi::outcome>(tl::unexpected(found.error()));
         const bool unknown =
             !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
-        if (unknown && !answer.error().unsent) self->board_->attempt_lost(at, claim->id);
+        const bool repeated = found && found->repeated;
+        if (repeated || (unknown && !answer.error().unsent)) {
+          self->board_->attempt_lost(at, claim->id);
+        }
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
         if (blocked != nullptr && claim->queued && how == queueing::forbidden && !blocked->queued) {
           return self->queue_when_open(claim, until, std::move(done));
         }
         const bool turned_away = blocked != nullptr && !claim->queued;
-        if (turned_away || (!answer && !unknown)) self->board_->disconnect(at, claim->id);
+        const bool over = turned_away || (!answer && !unknown);
+        if (over && repeated) {
+          // Nobody else will: only to have the other copy refused.
+          self->leave(claim, {.deadline = until.deadline}, [](const result<spi::departure>&) {});
+        } else if (over) {
+          self->board_->disconnect(at, claim->id);
+        }
         done(std::move(answer));
       });
 }
@@ -150,7 +159,9 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   const place where = place_of(claim->resource);
   const char* remember = claim->lock_delay > duration{0} ? "0" : "";
   // Its only request may still be on its way; but if the claim is there, it has arrived.
-  if (context.unanswered) remember = board_->only_attempt(where.partition, claim->id) ? "2" : "1";
+  if (context.unanswered || board_->may_come_late(where.partition, claim->id)) {
+    remember = board_->only_attempt(where.partition, claim->id) ? "2" : "1";
+  }
   board_->disconnect(where.partition, claim->id);
   const std::string bytes = leaving_bytes(*claim, sender_);
   const std::array<std::string_view, 3> arguments{bytes, remember, where.written};
@@ -265,8 +276,9 @@ void native_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
   const bool connected = wakeup != nullptr;
   if (connected) board_->connect(where.partition, to->id, std::move(wakeup));
   const std::string bytes = claim_bytes(*to, sender_, queueing::forbidden, std::nullopt);
-  ask_for(where, scripts_->transfer, fields{bytes, text_of(from), context.unanswered ? "1" : "0"},
-          "transfer", context,
+  const bool late = context.unanswered || board_->may_come_late(where.partition, from);
+  ask_for(where, scripts_->transfer, fields{bytes, text_of(from), late ? "1" : "0"}, "transfer",
+          context,
           [self = shared_from_this(), at = where.partition, from, to, connected,
            done = std::move(done)](const result<script_answer>& found) mutable {
             auto answer =

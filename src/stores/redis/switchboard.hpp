@@ -55,9 +55,13 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   void claim_over(partition which, const spi::claim_id& id) noexcept {
     if (only_attempt(which, id)) disconnect(which, id);
   }
-  // An attempt was not answered, and may be executed at any time.
+  // An attempt was not answered, or a copy of it was not, and may be executed at any time.
   void attempt_lost(partition which, const spi::claim_id& id) noexcept {
     wakeups_[which].attempt_lost(id);
+  }
+  // Whether that was said of the claim.
+  [[nodiscard]] bool may_come_late(partition which, const spi::claim_id& id) const {
+    return wakeups_[which].may_come_late(id);
   }
 
   [[nodiscard]] bool connected(partition which, const spi::claim_id& id) const {

@@ -100,18 +100,22 @@ std::string_view script_answer::text(std::size_t index) const noexcept {
 
 result<script_answer> answer_of(const reply& from) {
   if (from.is(reply::type::integer)) {
-    return script_answer{1, to_server_time(from.integer), nullptr, {}};
+    return script_answer{1, to_server_time(from.integer), nullptr, {}, from.repeated};
   }
   if (from.is(reply::type::string) && from.text.size() >= time_size + blocked_size) {
     const spi::server_time at(from_microseconds(byte_reader(from.text).real()));
-    return script_answer{0, at, nullptr, std::string_view(from.text).substr(time_size)};
+    return script_answer{0, at, nullptr, std::string_view(from.text).substr(time_size),
+                         from.repeated};
   }
   if (from.elements.size() < 2 || !from.elements[0].is(reply::type::integer) ||
       !from.elements[1].is(reply::type::integer)) {
     return failure(errc::unavailable, "unexpected reply");
   }
-  return script_answer{
-      from.elements[0].integer, to_server_time(from.elements[1].integer), &from.elements, {}};
+  return script_answer{from.elements[0].integer,
+                       to_server_time(from.elements[1].integer),
+                       &from.elements,
+                       {},
+                       from.repeated};
 }
 
 error refusal_of(const script_answer& from, const spi::claim* claim) {

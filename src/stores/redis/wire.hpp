@@ -133,6 +133,7 @@ struct script_answer {
   spi::server_time at{};
   const std::vector<reply>* fields = nullptr;  // null: a number alone, kind 1; or a string, kind 0
   std::string_view packed;                     // what follows the time in a string
+  bool repeated = false;                       // see reply
 
   [[nodiscard]] bool dated() const noexcept { return at != spi::server_time{}; }
   [[nodiscard]] std::int64_t number(std::size_t index) const noexcept;

@@ -49,6 +49,7 @@ struct pending {
   std::vector<reply> gathered{};  // of a command with several replies
   bool sent = false;              // on some link, perhaps one that is gone
   bool again = false;             // sent after a quiet time: may be sent again
+  bool repeated = false;          // was sent again
   std::uint8_t reloads = 0;       // left
   bool asking = false;            // sent after ASKING
   ahead is_ahead = ahead::no;

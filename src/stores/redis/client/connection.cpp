@@ -232,6 +232,7 @@ void connection::match(reply& answer, std::pmr::vector<answered>& into) {
     answer.kind = reply::type::array;
     answer.elements = std::move(first.gathered);
   }
+  answer.repeated = first.repeated;
   pacing_.answer(first.size());
   pending_ptr call = take_front(in_flight_);
   if (!call->members.empty()) return open_batch(*call, answer, into);
@@ -258,6 +259,7 @@ void connection::ended(link& which, const error& why) {
   // Ended by the peer, not by us: see `quiet`. Only if nothing was answered since.
   if (state_ == state::open && !in_flight_.empty() && in_flight_.front()->again) {
     while (!in_flight_.empty() && std::exchange(in_flight_.front()->again, false)) {
+      in_flight_.front()->repeated = true;
       waiting_.push_back(take_front(in_flight_));
     }
   }

@@ -19,6 +19,7 @@ struct reply {
   enum class type : std::uint8_t { nil, status, error, integer, string, array };
 
   type kind = type::nil;
+  bool repeated = false;  // the command was sent more than once: another copy may be executed later
   std::int64_t integer = 0;
   std::string text;  // of a status, an error (without '-') or a string
   std::vector<reply> elements;
