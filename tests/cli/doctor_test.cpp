@@ -226,7 +226,7 @@ TEST_F(doctor, an_administrator_can_load_the_functions_of_redis) {
   const test::redis_server server;
   const answer printed = type({"redis-library"});
   ASSERT_EQ(printed.code, 0) << printed.err;
-  EXPECT_EQ(server.cli({"FUNCTION", "LOAD", printed.out}), "holdfast_6");
+  EXPECT_EQ(server.cli({"FUNCTION", "LOAD", printed.out}), "holdfast_7");
   server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-function"});
   const std::string url = "redis://shop:secret@127.0.0.1:" + std::to_string(server.port());
   EXPECT_EQ(type({"--url", url, "run", "x", "--", "true"}).code, 0);

@@ -110,7 +110,7 @@ class short_scripts {
   }
   // Libraries with other time limits are on the same server.
   [[nodiscard]] std::string renamed(std::string text) const {
-    const std::string_view old = "holdfast_6";
+    const std::string_view old = "holdfast_7";
     const std::string mine = "times_" + std::to_string(how_.waiter_lease / 1us) + "_" +
                              std::to_string(how_.tombstone_extra / 1us);
     for (auto at = text.find(old); at != std::string::npos; at = text.find(old, at)) {

@@ -90,6 +90,17 @@ TEST_F(redis_shared_holders, keys_that_were_emptied_and_filled_again_have_an_end
   }
 }
 
+TEST_F(redis_shared_holders, a_writer_that_becomes_a_reader_has_an_end_of_life) {
+  // Broken: as above, for a reader that was a writer.
+  spi::claim writer = permit(1, 0);
+  writer.mode = spi::mode::exclusive;
+  EXPECT_EQ(kind_of(attempt(writer)), 1);
+  const auto bytes =
+      redis::claim_bytes(writer, from(writer), redis::queueing::allowed, std::nullopt);
+  EXPECT_EQ(kind_of(caller.run(caller.scripts().change, keys, {bytes, "1"})), 1);
+  EXPECT_GT(number_of("PTTL", beside('h')), 60'000);
+}
+
 TEST_F(redis_shared_holders, a_holder_learns_of_contention_when_a_waiter_looks_again) {
   // Broken: holders of permits would never learn that somebody waits, or all at once, needlessly.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);

@@ -39,7 +39,7 @@ std::string rules() {
   return text;
 }
 
-constexpr std::string_view library_name = "holdfast_6";
+constexpr std::string_view library_name = "holdfast_7";
 
 // The calls of the library, as functions and as scripts.
 class native_calls {

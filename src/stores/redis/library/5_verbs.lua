@@ -184,6 +184,7 @@ local function change(key, bytes, watched, raw, mode)
     if to == SHARED then
       lift_limit()
       call('HSET', side('h'), h.id, bytes_of(h))
+      keep('h', kept_till)
     end
     note(GRANTED, h.raw, h)
     promote()

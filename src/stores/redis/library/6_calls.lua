@@ -103,7 +103,7 @@ end
 local function register(flags, names)
   for i = 1, #names do
     redis.register_function({
-      function_name = 'holdfast_6_' .. names[i], callback = calls[names[i]], flags = flags,
+      function_name = 'holdfast_7_' .. names[i], callback = calls[names[i]], flags = flags,
     })
   end
 end
