@@ -67,6 +67,37 @@ TEST(redis_server_error, each_has_its_meaning) {
   for (const auto& [text, meaning] : known) EXPECT_EQ(classify(saying(text)), meaning) << text;
 }
 
+TEST(redis_server_error, a_demoted_server_is_recognised_however_it_says_so) {
+  // Broken: after a failover, the client would stay with the former master: Redis 6.2 wraps the
+  // answer of a script's call, and of several claims each has an answer of its own.
+  const reply direct = saying("READONLY You can't write against a read only replica.");
+  const reply wrapped = saying(
+      "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You "
+      "can't "
+      "write against a read only replica.");
+  const reply by_us = saying(
+      "ERR Error running script: @user_script: 123: -READONLY You can't write against a read only "
+      "replica.");
+  const reply other = saying("OOM command not allowed when used memory > 'maxmemory'.");
+  const auto each_of = [](const std::vector<reply>& those) {
+    reply answer;
+    answer.kind = reply::type::array;
+    answer.elements = those;
+    return answer;
+  };
+  for (const reply& one : {direct, wrapped, by_us}) {
+    EXPECT_TRUE(redis::says_demoted(one)) << one.text;
+    EXPECT_EQ(classify(one), trouble::demoted) << one.text;
+    EXPECT_TRUE(redis::says_demoted(each_of({other, one}))) << one.text;
+  }
+  EXPECT_FALSE(redis::says_demoted(other));
+  EXPECT_FALSE(redis::says_demoted(each_of({other, reply{}})));
+  reply text;
+  text.kind = reply::type::string;
+  text.text = direct.text;
+  EXPECT_FALSE(redis::says_demoted(text));
+}
+
 TEST(redis_server_error, codes_follow_from_the_meaning) {
   // Broken: the core would take an unknown outcome for a definite one, or the other way round.
   const auto code = [](const char* text) { return to_error(saying(text), "SET", "redis").code; };

@@ -159,9 +159,8 @@ void connection::received(link& which, std::vector<reply>& replies) {
   std::pmr::monotonic_buffer_resource memory(nearby.data(), nearby.size());
   std::pmr::vector<answered> finished(&memory);
   finished.reserve(replies.size());
-  const bool demoted =
-      options_->wanted == server_options::role::master &&
-      std::ranges::any_of(replies, [](const reply& one) { return one.is_error("READONLY"); });
+  const bool demoted = options_->wanted == server_options::role::master &&
+                       std::ranges::any_of(replies, says_demoted);
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
   heard_at_ = net_.reactor->now();

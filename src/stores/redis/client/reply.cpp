@@ -329,6 +329,13 @@ trouble classify(const reply& answer) noexcept {
   return trouble::other;
 }
 
+bool says_demoted(const reply& answer) noexcept {
+  const auto says = [](const reply& one) {
+    return one.is_error() && classify(one) == trouble::demoted;
+  };
+  return says(answer) || std::ranges::any_of(answer.elements, says);
+}
+
 error to_error(const reply& answer, std::string_view verb, std::string_view where,
                const grants& wanted) {
   const trouble what = classify(answer);

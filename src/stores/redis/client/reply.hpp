@@ -94,6 +94,9 @@ enum class trouble : std::uint8_t {
 
 trouble classify(const reply& answer) noexcept;
 
+// Whether it is, or contains, an error that says that the server is a replica.
+bool says_demoted(const reply& answer) noexcept;
+
 // The permissions that the store needs, for the message of a refusal.
 struct grants {
   std::string keys;      // "~holdfast:*"
