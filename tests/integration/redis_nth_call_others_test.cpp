@@ -217,7 +217,7 @@ TEST_P(redis_nth_call_foreign, of_a_renewal) {
 // Redisson's latch.
 class redis_nth_call_foreign_latch : public redis_nth_call_others {
  protected:
-  const std::vector<std::string> keys{"start", "ids"};
+  const std::vector<std::string> keys{"start", "ids", "before"};
   static std::vector<std::string> words(const std::string& count, const std::string& id) {
     return {count, id, "60000", "channel"};
   }

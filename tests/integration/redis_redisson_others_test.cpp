@@ -218,6 +218,24 @@ TEST_F(redis_redisson_others, a_latch_that_redisson_opens_wakes_us) {
   EXPECT_TRUE(eventually([&] { return server.cli({"PUBSUB", "NUMSUB", channel}).ends_with("0"); }));
 }
 
+TEST_F(redis_redisson_others, a_count_down_that_is_repeated_does_not_count_in_the_next_round) {
+  // Broken: a latch that was set again opens one too early.
+  fault_proxy proxy(server.port());
+  const client c = open_client(redis_url(proxy.port(), "?dialect=redisson"));
+  latch start(a, "start");
+  latch far(c, "start");
+  ASSERT_EQ(told(start.set(1)), "ok");
+  EXPECT_EQ(far.count().value(), 1U);
+  proxy.hold(fault_proxy::way::to_client);
+  auto counting = in_thread([&] { return told(far.count_down()); });
+  ASSERT_TRUE(eventually([&] { return server.cli({"EXISTS", "start"}) == "0"; }));
+  ASSERT_EQ(told(start.set(2)), "ok");
+  proxy.close();
+  proxy.pass();
+  EXPECT_EQ(counting.get(), "ok");
+  EXPECT_EQ(start.count().value(), 2U);
+}
+
 TEST_F(redis_redisson_others, the_first_waiter_of_a_fair_lock_is_woken) {
   // Broken: it sleeps until our lease would have ended.
   const std::string second = "8743c9c0-0795-4907-87fd-6c719a6b4586:75";

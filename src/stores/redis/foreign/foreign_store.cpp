@@ -406,22 +406,22 @@ void foreign_store::ask_latch(const spi::resource_id& resource, const script& wh
                               const spi::op_context& context,
                               spi::completion<spi::latch_state> done) {
   if (!caps_.latches) return done(unsupported("latches"));
-  const std::string ids = format_.prefix(resource) + "i:" + resource.name;
-  ask<spi::latch_state>(
-      resource, latch_form, what, {format_.key(resource.name), ids}, arguments, verb, context,
-      std::move(done), [](const script_answer& from) -> result<spi::latch_state> {
-        if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
-        const auto most = std::int64_t{UINT32_MAX};
-        return spi::latch_state{static_cast<std::uint32_t>(std::min(from.number(2), most))};
-      });
+  const std::string& name = resource.name;
+  const fields keys{format_.key(name), format_.prefix(resource) + "i:" + name,
+                    format_.prefix(resource) + "b:" + name};
+  ask<spi::latch_state>(resource, latch_form, what, keys, arguments, verb, context, std::move(done),
+                        [](const script_answer& from) -> result<spi::latch_state> {
+                          if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+                          const auto left = std::min<std::int64_t>(from.number(2), UINT32_MAX);
+                          return spi::latch_state{static_cast<std::uint32_t>(left)};
+                        });
 }
 
 void foreign_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
                                  const spi::op_context& context,
                                  spi::completion<spi::latch_state> done) {
-  constexpr duration default_life = std::chrono::hours(24);
   const bool set = change.what == spi::latch_change::kind::set;
-  const duration life = change.life > duration{0} ? change.life : default_life;
+  const duration life = change.life > duration{0} ? change.life : std::chrono::hours(24);
   ask_latch(resource, set ? scripts_->redisson_latch_set : scripts_->redisson_latch_down,
             {std::to_string(change.count), spi::to_hex(change.id), milliseconds(life),
              redisson_latch_channel(resource.name)},
