@@ -249,6 +249,24 @@ TEST_F(postgresql_session_locks, a_full_table_of_locks_is_said_and_costs_nobody_
   EXPECT_TRUE(eventually([&] { return mutex(a, "again").acquire({.wait = 0s}).has_value(); }));
 }
 
+TEST_F(postgresql_session_locks, a_commit_that_fails_leaves_no_lock_behind) {
+  // Broken: the rows of a grant are rolled back, its lock stays with the connection, and nobody ever releases it.
+  const std::string own = fresh_schema();
+  const client a = open_client(shared_postgresql().url(own, "&strategy=session"));
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  auto admin = admin_of(shared_postgresql());
+  admin.run(
+      "CREATE FUNCTION " + own +
+      ".refuse() RETURNS trigger LANGUAGE plpgsql AS "
+      "'BEGIN RAISE EXCEPTION ''no''; END'; CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON " +
+      own + ".holds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + own +
+      ".refuse()");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 0s}), fails_with(errc::unavailable));
+  admin.run("DROP TRIGGER refuse ON " + own + ".holds");
+  const client b = open_client(shared_postgresql().url(own, "&strategy=session"));
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
 TEST_F(postgresql_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {
   // Broken: a server gives a half-open holder's lock away while the holder still considers it valid
   // (H76).

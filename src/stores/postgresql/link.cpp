@@ -177,8 +177,10 @@ void link::take(PGresult* answer, harvest& into) {
       return;
     default: {
       server_error failed = to_error(answer, where_, name_of(in_flight_.front()));
-      // An error ends the transaction, and with it the hold: nothing after it may count.
-      broken_ = broken_ || failed.ends_link || how_.duty == duty::row;
+      // An error ends the transaction, and with it a row's hold: nothing after it may count. After an
+      // answer, the commit has failed: it rolls back rows, but no lock of the session.
+      broken_ = broken_ || failed.ends_link || how_.duty == duty::row ||
+                (how_.duty == duty::session && !rows_.empty());
       if (!trouble_) trouble_ = std::move(failed.what);
     }
   }
@@ -310,8 +312,7 @@ void link::poll(harvest& into) {
       into.end = connect_error(PQerrorMessage(connection_), where_);
       return;
   }
-  const int version = PQserverVersion(connection_);
-  if (version > 0 && version < oldest_version) {
+  if (const int version = PQserverVersion(connection_); version > 0 && version < oldest_version) {
     into.end = error{errc::unsupported, where_ + ": PostgreSQL 12 or newer is required"};
     return;
   }
@@ -356,8 +357,7 @@ void link::set_up(harvest& into) {
     nothings = answer == nullptr ? nothings + 1 : 0;
     if (answer == nullptr) {
       // In pipeline mode each statement ends with a null, and the whole with its own mark.
-      const bool pipeline = phase_ == phase::preparing && how_.channel.empty();
-      if (!pipeline) finish_phase(into);
+      if (phase_ != phase::preparing || !how_.channel.empty()) finish_phase(into);
       continue;
     }
     const ExecStatusType status = PQresultStatus(answer);
