@@ -206,6 +206,28 @@ TEST_F(mariadb_session_locks, a_call_that_is_killed_leaves_no_lock_behind) {
   EXPECT_TRUE(eventually([&] { return is_free(admin, "stock"); }));
 }
 
+TEST_F(mariadb_session_locks, a_hold_that_cannot_be_given_back_ends_with_its_connection) {
+  // Broken: a release fails, and its connection keeps the lock for as long as it lives.
+  const client a = open_client(url_);
+  auto admin = admin_of(troubled_mariadb());
+  auto held = mutex(a, "kept").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  const std::string refuse = "CREATE TRIGGER " + prefix_ + "trap BEFORE DELETE ON " + prefix_ +
+                             "holds FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'";
+  admin.ask(refuse);
+  EXPECT_THAT(held->release(), fails_with(errc::unavailable));
+  EXPECT_TRUE(eventually([&] { return is_free(admin, "kept"); }));
+  admin.ask("DROP TRIGGER " + prefix_ + "trap");
+  // Given back by the store itself, when its time is over.
+  const auto ends = mutex(a, "ends", {.ttl = 1s, .renew = renew::never, .lock_delay = 1ms})
+                        .acquire({.wait = patience});
+  ASSERT_THAT(ends, succeeds());
+  admin.ask(refuse);
+  EXPECT_TRUE(eventually([&] { return is_free(admin, "ends"); }));
+  admin.ask("DROP TRIGGER " + prefix_ + "trap");
+  EXPECT_THAT(mutex(a, "kept").acquire({.wait = patience}), succeeds());
+}
+
 TEST_F(mariadb_session_locks, a_connection_that_is_not_its_own_is_refused) {
   // Broken: a proxy that lends connections, and two clients that share one's locks (H77).
   const client a = open_client(url_);

@@ -267,6 +267,39 @@ TEST_F(postgresql_session_locks, a_commit_that_fails_leaves_no_lock_behind) {
   EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
 }
 
+TEST_F(postgresql_session_locks, a_hold_that_cannot_be_given_back_ends_with_its_connection) {
+  // Broken: a release fails, and its connection keeps the lock for as long as it lives.
+  const client a = open_client(url_);
+  auto admin = admin_of(shared_postgresql());
+  auto held = mutex(a, "kept").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  const std::string holds = schema() + ".holds";
+  const auto is_freed = [&](const std::string& name) {
+    const std::string number = number_of(name);
+    return eventually([&] {
+      if (admin.ask("SELECT pg_try_advisory_lock(" + number + ")").front() != "t") return false;
+      return admin.ask("SELECT pg_advisory_unlock(" + number + ")").front() == "t";
+    });
+  };
+  admin.run("CREATE OR REPLACE FUNCTION " + schema() +
+            ".refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN RAISE EXCEPTION ''no''; END'");
+  const std::string refuse = "CREATE TRIGGER refuse BEFORE DELETE ON " + holds +
+                             " FOR EACH ROW EXECUTE FUNCTION " + schema() + ".refuse()";
+  admin.run(refuse);
+  EXPECT_THAT(held->release(), fails_with(errc::unavailable));
+  EXPECT_TRUE(is_freed("kept"));
+  admin.run("DROP TRIGGER refuse ON " + holds);
+  // Given back by the store itself, when its time is over.
+  const auto ends = mutex(a, "ends", {.ttl = 1s, .renew = renew::never, .lock_delay = 1ms})
+                        .acquire({.wait = patience});
+  ASSERT_THAT(ends, succeeds());
+  admin.run(refuse);
+  EXPECT_TRUE(is_freed("ends"));
+  admin.run("DROP TRIGGER refuse ON " + holds);
+  EXPECT_THAT(mutex(a, "kept").acquire({.wait = patience}), succeeds());
+}
+
 TEST_F(postgresql_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {
   // Broken: a server gives a half-open holder's lock away while the holder still considers it valid
   // (H76).

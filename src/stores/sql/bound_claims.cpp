@@ -18,6 +18,7 @@ void bound_claims::end(const error& why) {
     why_ = {errc::lost, "the connection that held it has ended: " + why.detail};
     for (auto& [id, each] : held_) ended_.push_back(std::move(each.holder));
     held_.clear();
+    unanswered_.clear();
     if (delivering_ > 0) return;
     those.swap(ended_);
   }
@@ -54,10 +55,13 @@ void bound_claims::leave() {
   tell(those, why);
 }
 
-void bound_claims::untie(const spi::claim_id& claim) noexcept {
+bool bound_claims::untie(const spi::claim_id& claim, bool answered) {
   std::map<spi::claim_id, one>::node_type ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   ended = held_.extract(claim);
+  const bool bound = unanswered_.erase(claim) > 0 || !ended.empty();
+  if (bound && !answered) unanswered_.insert(claim);
+  return bound;
 }
 
 spi::claim_ptr bound_claims::find(const spi::claim_id& claim) const {

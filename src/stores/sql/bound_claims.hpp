@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace holdfast::sql {
@@ -56,7 +57,8 @@ class bound_claims {
     leave();
     return true;
   }
-  void untie(const spi::claim_id& claim) noexcept;
+  // Whether it was bound. If its release was not answered, it still is to the next call of this; but not as a hold.
+  bool untie(const spi::claim_id& claim, bool answered = true);
 
   // Null: not bound here, or not any more.
   [[nodiscard]] spi::claim_ptr find(const spi::claim_id& claim) const;
@@ -76,6 +78,7 @@ class bound_claims {
   mutable std::mutex mutex_;
   life life_ = 0;                                    // guarded by mutex_
   std::map<spi::claim_id, one> held_;                // guarded by mutex_
+  std::set<spi::claim_id> unanswered_;               // guarded by mutex_
   std::size_t delivering_ = 0;                       // guarded by mutex_
   std::vector<std::shared_ptr<spi::wakeup>> ended_;  // guarded by mutex_: not yet notified
   error why_;                                        // guarded by mutex_

@@ -63,6 +63,7 @@ class session_store final : public bound_store {
   void renewed(const std::vector<spi::claim_ptr>& claims, time_point sent, const sql::rows& said,
                spi::completion<std::vector<spi::renewal>> done);
   void give_back(const spi::claim& claim, duration delay) override;
+  void end_carrier(bound_claims::life life);
 
   // Set by make(), then constant.
   std::shared_ptr<sql::bound_claims> bound_claims_ = std::make_shared<sql::bound_claims>();
@@ -154,14 +155,22 @@ void session_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   run_out_->forget(claim->id);
   arguments with;
   with.bytes(sql::key_of(claim->resource)).bytes(sql::bytes_of(claim->id)).number(0).home();
-  carrier_->send(
-      statement::session_leave, std::move(with), context,
-      [self = own(), id = claim->id, done = std::move(done)](result<sql::rows> said) mutable {
-        self->bound_claims_->untie(id);
-        self->notifications_->wakeup_registry().remove(id);
-        if (!said) return done(tl::unexpected(std::move(said.error())));
-        done(sql::to_departure(*said));
-      });
+  carrier_->send(statement::session_leave, std::move(with), context,
+                 [self = own(), id = claim->id, life = carrier_->home(), by = context.deadline,
+                  done = std::move(done)](result<sql::rows> said) mutable {
+                   // Without an answer in time it may still be carried out, and is asked for again.
+                   const bool late = !said && self->reactor_->now() >= by;
+                   const bool held = self->bound_claims_->untie(id, !late);
+                   if (!said && held && !late) self->end_carrier(life);
+                   self->notifications_->wakeup_registry().remove(id);
+                   if (!said) return done(tl::unexpected(std::move(said.error())));
+                   done(sql::to_departure(*said));
+                 });
+}
+
+// A hold could not be given back: the server frees it, and all others, with the connection of that life.
+void session_store::end_carrier(bound_claims::life life) {
+  if (carrier_->home() == life) carrier_->reset();
 }
 
 void session_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
@@ -224,8 +233,12 @@ void session_store::give_back(const spi::claim& claim, duration delay) {
   arguments with;
   with.bytes(sql::key_of(claim.resource)).bytes(sql::bytes_of(claim.id));
   with.number(sql::microseconds(delay)).home();
-  carrier_->send(statement::session_leave, std::move(with), reactor_->now() + give_back_limit,
-                 [](const result<sql::rows>&) {});
+  // Not sooner than the others end by themselves.
+  const duration limit = bound_claims_->count() == 0 ? give_back_limit : sql::longest_belief;
+  carrier_->send(statement::session_leave, std::move(with), reactor_->now() + limit,
+                 [self = own(), life = carrier_->home()](const result<sql::rows>& said) {
+                   if (!said) self->end_carrier(life);
+                 });
 }
 
 }  // namespace
