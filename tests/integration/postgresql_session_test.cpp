@@ -333,6 +333,34 @@ TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_
   EXPECT_NO_THROW(lent.ask("SELECT " + schema() + ".begin_3('second')"));
 }
 
+TEST_F(postgresql_session_locks, a_row_of_an_earlier_backend_of_the_same_number_is_in_nobodys_way) {
+  // Broken: a backend gets the number of one that died, and the holds of the dead one are taken for its own: nobody
+  // gets the lock from it, and by force it is ended itself.
+  const client a = open_client(url_);
+  auto held = mutex(a, "first").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  auto later = admin_of(shared_postgresql());
+  const std::string pid = later.ask("SELECT pg_backend_pid()").front();
+  later.run("INSERT INTO " + schema() +
+            ".holds SELECT convert_to('dead' || i, 'UTF8'), strategy, '/second', " +
+            number_of("second") + ", " + pid +
+            ", process, public, mode, revoked, told, fence, since, ends, ttl, "
+            "delay, payload FROM " +
+            schema() + ".holds, generate_series(1, 300) i WHERE key = '/first'");
+  EXPECT_EQ(holders(a, "first"), 1U);
+  EXPECT_EQ(holders(a, "second"), 0U);
+  EXPECT_THAT(client(a).revoke("second", revocation::force), succeeds());
+  later.ask("SELECT " + schema() + ".begin_3('later')");
+  EXPECT_EQ(later
+                .ask("SELECT " + schema() +
+                     ".session_attempt_3('/second', 'x', 'x', 'later', 0::smallint, false, "
+                     "30000000, 0, 1, '', " +
+                     pid + ")")
+                .front()
+                .front(),
+            'g');
+}
+
 TEST(postgresql_session_trouble, a_silent_server_is_tolerated_as_long_as_the_lease_is_valid) {
   // Broken: one slow answer, and all locks of the client are gone.
   const std::string schema = fresh_schema();
