@@ -8,12 +8,16 @@
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
+#include "support/eventually.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/mariadb_session.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -153,6 +157,46 @@ TEST(mariadb_reference, the_same_verbs_get_the_same_answers) {
   // Broken: a lock that behaves differently in the database than in memory.
   mariadb_rules rules;
   compare_with_reference(rules, 15);
+}
+
+TEST(mariadb_renewal, that_waited_for_the_row_does_not_shorten_a_later_one) {
+  // Broken: the end that the later one was answered is taken back, and others get in while its holder is valid.
+  const std::string prefix = fresh_prefix();
+  mariadb_session server(shared_mariadb().port());
+  mariadb_session early(shared_mariadb().port());
+  mariadb_session witness(shared_mariadb().port());
+  for (mariadb_session* each : {&server, &early}) {
+    each->ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");
+  }
+  for (const std::string& each : mariadb::installation(prefix)) server.ask(each);
+  server.ask("CREATE TABLE " + prefix + "now AS SELECT 1000000000 AS now");
+  server.ask("CREATE OR REPLACE PROCEDURE " + prefix +
+             "clock_3(OUT t BIGINT) SELECT now INTO t FROM " + prefix + "now");
+  const auto claim = std::make_shared<spi::claim>();
+  claim->id.bytes[0] = 1;
+  claim->resource = {"", "x"};
+  claim->ttl = std::chrono::seconds(30);
+  const mariadb::engine engine(std::make_shared<const mariadb::server_options>());
+  server.ask(
+      mariadb::text_of(statement::attempt, sql::attempt_arguments("/x", *claim, "p1"), prefix));
+  server.ask("START TRANSACTION");
+  server.ask("SELECT id FROM " + prefix + "resources FOR UPDATE");
+  auto answer = std::async(std::launch::async, [&] {
+    return early
+        .ask(mariadb::text_of(statement::renew, engine.renewal_arguments({claim}, "p1"), prefix))
+        .front();
+  });
+  const std::string updating =
+      "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'Updating' AND id = ";
+  EXPECT_TRUE(eventually(
+      [&] { return witness.ask(updating + std::to_string(early.id())).front() == "1"; }));
+  witness.ask("UPDATE " + prefix + "now SET now = now + 5000000");
+  // What a renewal writes now.
+  server.ask("UPDATE " + prefix + "resources SET next_end = 1035000000");
+  server.ask("COMMIT");
+  EXPECT_THAT(answer.get(),
+              testing::StartsWith("01" + std::string(30, '0') + " r g 1000000000 30000000 "));
+  EXPECT_EQ(server.ask("SELECT next_end FROM " + prefix + "resources").front(), "1035000000");
 }
 
 }  // namespace

@@ -36,15 +36,17 @@ class postgresql_by_hand : public testing::Test {
   std::string leave(const std::string& name, std::uint8_t number, std::int64_t heard) {
     return call(leave_call(claim_on(name, number), 0, heard));
   }
-  std::vector<std::string> renew(const std::vector<spi::claim>& claims) {
+  std::vector<std::string> renew(const std::vector<spi::claim>& claims, postgresql_session& over) {
     std::string keys;
     std::string ids;
     for (const spi::claim& each : claims) {
       keys += (keys.empty() ? "" : ", ") + literal(sql::key_of(each.resource));
       ids += (ids.empty() ? "" : ", ") + literal(sql::bytes_of(each.id));
     }
-    return server.ask("SELECT " + schema + ".renew_3(ARRAY[" + keys + "], ARRAY[" + ids +
-                      "], 'p1')");
+    return over.ask("SELECT " + schema + ".renew_3(ARRAY[" + keys + "], ARRAY[" + ids + "], 'p1')");
+  }
+  std::vector<std::string> renew(const std::vector<spi::claim>& claims) {
+    return renew(claims, server);
   }
   // The inline holder, how many wait, and how many are in the other table.
   std::string look() {
@@ -73,15 +75,15 @@ class postgresql_by_hand : public testing::Test {
     postgresql_session{url()}.run("UPDATE " + schema + ".now SET t = t + " +
                                   std::to_string(microseconds));
   }
-  // A leave_3 of this schema.
-  bool waits_for_the_row() {
+  // A call of this schema.
+  bool waits_for_the_row(const std::string& function = "leave_3") {
     postgresql_session witness{url()};
     return eventually([&] {
       return witness
                  .ask(
                      "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
                      "query LIKE '%" +
-                     schema + ".leave_3%'")
+                     schema + "." + function + "%'")
                  .front() == "1";
     });
   }

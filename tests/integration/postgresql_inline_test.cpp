@@ -166,6 +166,24 @@ TEST_F(postgresql_inline, an_offer_counts_from_when_the_row_was_had) {
             std::to_string(1'000'001'000 + 5'000'000 + 2'000'000));
 }
 
+TEST_F(postgresql_inline, a_renewal_that_waited_for_the_row_does_not_shorten_a_later_one) {
+  // Broken: the end that the later one was answered is taken back, and others get in while its holder is valid.
+  set_clock();
+  attempt("x", 1);
+  server.run("BEGIN");
+  server.ask("SELECT id FROM " + schema + ".resources FOR UPDATE");
+  auto early = std::async(std::launch::async, [&] {
+    postgresql_session other{url()};
+    return renew({claim_on("x", 1)}, other).front();
+  });
+  EXPECT_TRUE(waits_for_the_row("renew_3"));
+  pass(5'000'000);
+  EXPECT_EQ(renew({claim_on("x", 1)}).front(), "r g 1000000000 30000000 1005000000 0 0");
+  server.run("COMMIT");
+  EXPECT_EQ(early.get(), "r g 1000000000 30000000 1000000000 0 0");
+  EXPECT_EQ(server.ask("SELECT next_end FROM " + schema + ".resources").front(), "1035000000");
+}
+
 TEST_F(postgresql_inline, a_hand_over_that_waited_for_the_name_finds_its_row_where_it_is_now) {
   // Broken: the row has moved meanwhile, and the claim that is handed the lock is in no table any
   // more.
