@@ -3,14 +3,18 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
+#include "stores/postgresql/engine.hpp"
 
 #include <holdfast/postgresql.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <future>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
@@ -21,6 +25,13 @@ class postgresql_row_locks : public testing::Test {
   [[nodiscard]] result<fence_token> in_transaction(postgresql_session& of,
                                                    const std::string& name) {
     return postgresql::lock_in_transaction(of.get(), name, {.schema = schema_});
+  }
+  [[nodiscard]] static spi::claim_ptr claim_number(std::uint8_t number, const std::string& name) {
+    auto made = std::make_shared<spi::claim>();
+    made->id.bytes[0] = number;
+    made->resource = {"", name};
+    made->ttl = 30s;
+    return made;
   }
   const std::string schema_ = fresh_schema();
   const std::string url_ = shared_postgresql().url(schema_, "&strategy=row");
@@ -127,6 +138,47 @@ TEST_F(postgresql_row_locks, a_transaction_that_the_server_has_ended_holds_nothi
   EXPECT_FALSE(held->valid());
   admin.run(holds + "0, ends = 9223372036854775807");
   EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(postgresql_row_locks, an_attempt_waits_for_a_connection_no_longer_than_it_may) {
+  // Broken: it waits for as long as the attempt before it, however long that takes.
+  EXPECT_THAT(mutex(open_client(url_), "stock").acquire({.wait = patience}), succeeds());
+  fault_proxy proxy(shared_postgresql().port());
+  const std::string url = by_port(url_ + "&connections=1", proxy.port());
+  const auto store = *postgresql::open_postgresql(*spi::parse_url(url), spi::make_reactor(), {});
+  ASSERT_THAT(attempted(*store, claim_number(1, "stock")), succeeds());
+  left(*store, claim_number(1, "stock"));
+  proxy.lose(fault_proxy::way::to_client);
+  std::promise<result<spi::outcome>> slow;
+  store->attempt(claim_number(2, "stock"), std::make_shared<silent_wakeup>(),
+                 {.deadline = clock::now() + patience},
+                 [&](result<spi::outcome> answer) { slow.set_value(std::move(answer)); });
+  const auto refused = attempted(*store, claim_number(3, "other"), clock::now() + 100ms);
+  ASSERT_THAT(refused, fails_with(errc::unavailable));
+  EXPECT_TRUE(refused.error().unsent);
+  auto first = slow.get_future();
+  EXPECT_EQ(first.wait_for(0s), std::future_status::timeout);
+  store->close();
+  EXPECT_THAT(first.get(), fails_with(errc::unavailable));
+}
+
+TEST_F(postgresql_row_locks, an_attempt_that_was_not_sent_ends_no_connection) {
+  // Broken: an attempt that comes too late to be sent closes a connection that is in order.
+  EXPECT_THAT(mutex(open_client(url_), "stock").acquire({.wait = patience}), succeeds());
+  const auto store = *postgresql::open_postgresql(*spi::parse_url(url_ + "&connections=1"),
+                                                  spi::make_reactor(), {});
+  auto admin = admin_of(shared_postgresql());
+  const auto carrier = [&] { return admin.ask("SELECT pid FROM " + schema_ + ".holds"); };
+  ASSERT_THAT(attempted(*store, claim_number(1, "stock")), succeeds());
+  const auto before = carrier();
+  ASSERT_EQ(before.size(), 1U);
+  left(*store, claim_number(1, "stock"));
+  const auto refused = attempted(*store, claim_number(2, "stock"), clock::now() - 1s);
+  ASSERT_THAT(refused, fails_with(errc::unavailable));
+  EXPECT_TRUE(refused.error().unsent);
+  ASSERT_THAT(attempted(*store, claim_number(3, "stock")), succeeds());
+  EXPECT_EQ(carrier(), before);
+  store->close();
 }
 
 }  // namespace

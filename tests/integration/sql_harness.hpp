@@ -52,10 +52,10 @@ inline std::vector<spi::check> probed(const client& who) {
 }
 
 // What the store answers. Throws nothing.
-[[nodiscard]] inline result<spi::outcome> attempted(spi::store& store,
-                                                    const spi::claim_ptr& claim) {
+[[nodiscard]] inline result<spi::outcome> attempted(spi::store& store, const spi::claim_ptr& claim,
+                                                    time_point deadline = clock::now() + patience) {
   std::promise<result<spi::outcome>> said;
-  store.attempt(claim, std::make_shared<silent_wakeup>(), {.deadline = clock::now() + patience},
+  store.attempt(claim, std::make_shared<silent_wakeup>(), {.deadline = deadline},
                 [&](result<spi::outcome> answer) { said.set_value(std::move(answer)); });
   return said.get_future().get();
 }

@@ -1,5 +1,7 @@
 #include "stores/sql/row_pool.hpp"
 
+#include "net/patience.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -25,7 +27,7 @@ std::shared_ptr<pooled_connection> row_pool::make(std::size_t number) {
   return made;
 }
 
-void row_pool::lend(spi::completion<std::shared_ptr<pooled_connection>> done) {
+void row_pool::lend(time_point until, spi::completion<std::shared_ptr<pooled_connection>> done) {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_ && waiting_.size() < wait_limit) {
@@ -34,7 +36,7 @@ void row_pool::lend(spi::completion<std::shared_ptr<pooled_connection>> done) {
       if (free == pooled_.end() && pooled_.size() < engine_->options().connections) {
         pooled_.emplace(make(pooled_.size()), state::free);
       }
-      waiting_.push_back(std::move(done));
+      waiting_.push_back({std::move(done), until});
       done = nullptr;
     }
   }
@@ -42,6 +44,38 @@ void row_pool::lend(spi::completion<std::shared_ptr<pooled_connection>> done) {
     return done(failure(errc::overloaded, engine_->name + ": closed, or too many tries at once"));
   }
   serve();
+  const std::lock_guard lock(mutex_);
+  if (!waiting_.empty()) watch_deadline(until);
+}
+
+// Under the mutex. One timer for all: it is set again only for an earlier time.
+void row_pool::watch_deadline(time_point until) {
+  if (until >= alarm_at_) return;
+  net_.reactor->cancel(alarm_);
+  alarm_at_ = until;
+  alarm_ = net_.reactor->at(until, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->check_deadlines();
+  });
+}
+
+void row_pool::check_deadlines() {
+  std::vector<waiter> late;
+  {
+    const std::lock_guard lock(mutex_);
+    const time_point now = net_.reactor->now();
+    if (now < alarm_at_) return;
+    alarm_at_ = time_point::max();
+    std::erase_if(waiting_, [&](waiter& each) {
+      if (each.until > now) return false;
+      late.push_back(std::move(each));
+      return true;
+    });
+    for (const waiter& each : waiting_) watch_deadline(each.until);
+  }
+  for (waiter& each : late) {
+    each.done(tl::unexpected(net::unsent(
+        {errc::unavailable, engine_->name + ": no connection of this client is free"})));
+  }
 }
 
 // Gives connections to those who wait for one; if all connections hold locks
@@ -63,7 +97,7 @@ void row_pool::serve() {
       } else if (!closed_ && in(state::busy) != pooled_.end()) {
         return;
       }
-      next = std::move(waiting_.front());
+      next = std::move(waiting_.front().done);
       waiting_.pop_front();
     }
     if (given != nullptr) {
@@ -134,16 +168,17 @@ void row_pool::ended(const std::weak_ptr<pooled_connection>& whose) {
 
 void row_pool::close() noexcept {
   std::vector<std::shared_ptr<pooled_connection>> all;
-  std::deque<spi::completion<std::shared_ptr<pooled_connection>>> waiting;
+  std::deque<waiter> waiting;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
+    net_.reactor->cancel(alarm_);
     for (const auto& [each, is] : pooled_) all.push_back(each);
     waiting.swap(waiting_);
   }
   for (const auto& each : all) each->over->close();
-  for (auto& each : waiting) {
-    each(failure(errc::unavailable, engine_->name + ": closed"));
+  for (waiter& each : waiting) {
+    each.done(failure(errc::unavailable, engine_->name + ": closed"));
   }
 }
 

@@ -6,7 +6,9 @@
 #include "stores/sql/bound_claims.hpp"
 #include "stores/sql/engine.hpp"
 
+#include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <cstddef>
@@ -41,9 +43,9 @@ class row_pool : public std::enable_shared_from_this<row_pool> {
   row_pool(net::network net, std::shared_ptr<const engine> of, std::string process)
       : net_(std::move(net)), engine_(std::move(of)), process_(std::move(process)) {}
 
-  // A free pooled connection, as soon as there is one; overloaded: all hold locks, so
+  // A free pooled connection, as soon as there is one; unavailable: not until then; overloaded: all hold locks, so
   // the wait might never end.
-  void lend(spi::completion<std::shared_ptr<pooled_connection>> done);
+  void lend(time_point until, spi::completion<std::shared_ptr<pooled_connection>> done);
   // The transaction has ended, or its connection.
   void give(const std::shared_ptr<pooled_connection>& back);
   // It holds this claim from now on.
@@ -57,10 +59,16 @@ class row_pool : public std::enable_shared_from_this<row_pool> {
 
  private:
   enum class state : std::uint8_t { free, busy, holding };
+  struct waiter {
+    spi::completion<std::shared_ptr<pooled_connection>> done;
+    time_point until;
+  };
 
   std::shared_ptr<pooled_connection> make(std::size_t number);
   void ended(const std::weak_ptr<pooled_connection>& whose);
   void serve();
+  void watch_deadline(time_point until);
+  void check_deadlines();
 
   const net::network net_;
   const std::shared_ptr<const engine> engine_;
@@ -71,7 +79,9 @@ class row_pool : public std::enable_shared_from_this<row_pool> {
   bool closed_ = false;
   std::map<std::shared_ptr<pooled_connection>, state> pooled_;
   std::map<spi::claim_id, std::shared_ptr<pooled_connection>> held_;
-  std::deque<spi::completion<std::shared_ptr<pooled_connection>>> waiting_;
+  std::deque<waiter> waiting_;
+  spi::runtime::timer_id alarm_ = 0;  // for the first of them that is late
+  time_point alarm_at_ = time_point::max();
 };
 
 }  // namespace holdfast::sql

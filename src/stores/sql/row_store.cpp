@@ -323,7 +323,7 @@ void row_store::take(const std::shared_ptr<attempt_state>& what) {
     }
   }
   ++what->tries;
-  pool_->lend([self = own(), what](result<std::shared_ptr<pooled_connection>> given) {
+  pool_->lend(what->until.deadline, [self = own(), what](auto given) {
     if (!given) return self->finish(what, tl::unexpected(given.error()));
     const std::shared_ptr<pooled_connection> in = *std::move(given);
     arguments with;
@@ -341,9 +341,9 @@ void row_store::take(const std::shared_ptr<attempt_state>& what) {
 void row_store::took(const std::shared_ptr<attempt_state>& what,
                      const std::shared_ptr<pooled_connection>& in, result<rows> said) {
   if (!said || said->size() != 1) {
-    // It may still be executed, but not on a connection that stays open.
-    in->over->reset();
-    pool_->give(in);
+    // It may still be executed, but not on a connection that stays open. Unsent, it may have begun.
+    if (said || !said.error().unsent) in->over->reset();
+    in->over->is_open() ? roll_back(in) : pool_->give(in);
     return finish(what, said ? failure(errc::unavailable, "the answer is not one of this version's")
                              : result<spi::outcome>(tl::unexpected(std::move(said.error()))));
   }
