@@ -20,31 +20,40 @@ CONTENDED = 16  # so many acquisitions do not try first, after one that found th
 _UNSET: Any = object()
 
 
+class _Entered:
+    """By ``with``: a lease, and the thread or task."""
+
+    __slots__ = ("owner", "lease")
+
+    def __init__(self, owner: object, lease: Lease) -> None:
+        self.owner, self.lease = owner, lease
+
+
 class _Held:
-    """What ``with`` has acquired, by thread or task."""
+    """What ``with`` has acquired, by thread or task. No mutex would do: a signal handler, or a generator that is collected,
+    may come in between in the same thread. Each change is one call of the list's."""
 
     def __init__(self) -> None:
-        self._of: dict[object, list[Lease]] = {}
-        # A signal handler, or a generator that is collected, may come in between in the same thread.
-        self._mutex = threading.RLock()
+        self._all: list[_Entered] = []
 
     def push(self, owner: object, lease: Lease) -> None:
-        with self._mutex:
-            self._of.setdefault(owner, []).append(lease)
+        self._all.append(_Entered(owner, lease))
 
     def pop(self, owner: object) -> Lease:
         """The last of this owner. If it has none, that of another one: generators and fixtures are often ended by another
         thread or task than they were begun by. Then rather of one that has ended than of one that may end it itself."""
-        with self._mutex:
-            if owner not in self._of:
-                if not self._of:
-                    raise NotHeld("not held (with has not been entered, or left before)")
-                owner = min(list(self._of), key=_goes_on)
-            leases = self._of[owner]
-            lease = leases.pop()
-            if not leases:
-                del self._of[owner]
-            return lease
+        while True:
+            last_first = self._all[::-1]
+            if not last_first:
+                raise NotHeld("not held (with has not been entered, or left before)")
+            chosen = next((each for each in last_first if each.owner is owner), None)
+            if chosen is None:
+                chosen = min(last_first, key=lambda each: _goes_on(each.owner))
+            try:
+                self._all.remove(chosen)
+            except ValueError:
+                continue  # somebody else's by now
+            return chosen.lease
 
 
 def _goes_on(owner: object) -> bool:

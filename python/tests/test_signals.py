@@ -1,5 +1,6 @@
 """Signal handlers that raise, as that of Ctrl-C. Broken: a lock is held, or waited for, by a call that has already ended."""
 import signal
+import sys
 import threading
 
 import pytest
@@ -77,3 +78,40 @@ def test_a_signal_in_the_middle_of_an_adoption_leaves_nothing_behind(client, oth
     monkeypatch.undo()
     with client.lock(name, wait=servers.LIMIT):
         assert kept.traceback
+
+
+def test_a_generator_that_ends_in_the_middle_of_with_disturbs_no_other_block(client, name):
+    # As one that is collected, or is closed by a signal handler: here after each instruction.
+    lock, left = client.semaphore(name, 9), 0
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename != holdfast.locks.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == 0:
+                generator.close()
+        return trace
+
+    def entered():
+        with lock:
+            yield
+
+    step = 0
+    while left <= 0:
+        step, generator = step + 1, entered()
+        next(generator)
+        left = step
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with lock:
+                sys.settrace(before)
+                assert lock.available() == 7 + (left <= 0)
+                sys.settrace(trace)
+        finally:
+            sys.settrace(before)
+        generator.close()
+        assert lock.available() == 9
