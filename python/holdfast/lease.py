@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import select
 import sys
@@ -300,10 +301,9 @@ class Watcher:
         error = thread_error()
         check(lib.hf_queue_new(out, error), error)
         self._queue = ffi.gc(out[0], lib.hf_queue_free)
-        self._lock = threading.Lock()
         # Weak: a lease without references is released, whoever asked to be notified of its loss.
         self._watched: dict[int, tuple[Any, weakref.ref[Lease], Callable[[Lease], object]]] = {}
-        self._last = 0
+        self._tags = itertools.count(1)
         self._stop_read, stop_write = os.pipe()
         #: Ends the thread, after the callbacks of what was lost until now. May be called twice; is, if the client goes away.
         self.stop = weakref.finalize(client, os.close, stop_write)
@@ -311,12 +311,14 @@ class Watcher:
         threading.Thread(target=self._run, name="holdfast-lost", daemon=True).start()
 
     def add(self, lease: Lease, callback: Callable[[Lease], object]) -> None:
-        with self._lock:
-            self._last += 1
-            call = new_call()
-            start(call, lambda queue, tag, out, error: lib.hf_lost_start(lease._ptr, queue, tag, out, error),
-                  self._queue, self._last)
-            self._watched[self._last] = (call, weakref.ref(lease), callback)
+        # No mutex: a signal handler may add one meanwhile, or raise.
+        tag, call = next(self._tags), new_call()
+        try:
+            self._watched[tag] = (call, weakref.ref(lease), callback)
+            start(call, lambda queue, tag, out, error: lib.hf_lost_start(lease._ptr, queue, tag, out, error), self._queue, tag)
+        except BaseException:
+            self._watched.pop(tag, None)
+            raise
 
     def _run(self) -> None:
         ready = select.poll()
@@ -331,8 +333,10 @@ class Watcher:
     def _answered(self) -> None:
         tag, count = ffi.new("uint64_t *"), ffi.new("size_t *")
         while lib.hf_queue_next(self._queue, tag, 1, count, NUL) == 0:
-            with self._lock:
-                call, weak, callback = self._watched.pop(tag[0])
+            watched = self._watched.pop(tag[0], None)
+            if watched is None:
+                continue  # adding it has raised
+            call, weak, callback = watched
             lease = weak()
             if lease is not None and lib.hf_call_result(call[0], NUL) == 0:
                 try:

@@ -115,3 +115,18 @@ def test_a_generator_that_ends_in_the_middle_of_with_disturbs_no_other_block(cli
             sys.settrace(before)
         generator.close()
         assert lock.available() == 9
+
+
+def test_a_signal_in_the_middle_of_adding_a_callback_leaves_the_others_alone(client, other, name, raising, monkeypatch):
+    first, second = client.lock(name).acquire(), client.lock(name + "/second").acquire()
+    called = threading.Event()
+    monkeypatch.setattr(holdfast.lease, "lib", Interrupted(holdfast.lease.lib, "hf_lost_start"))
+    with pytest.raises(Raised) as kept:
+        first.lost.add_callback(lambda _: None)
+    monkeypatch.undo()
+    other.revoke(name, force=True)
+    assert first.lost.wait(servers.LIMIT)
+    second.lost.add_callback(lambda _: called.set())
+    other.revoke(name + "/second", force=True)
+    assert called.wait(servers.LIMIT)
+    assert kept.traceback
