@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -39,23 +40,28 @@ class small_server {
         },
         limits));
     if (!server_->bind("127.0.0.1", 0)) throw std::runtime_error("bind");
-    thread_ = std::jthread([this] { server_->run(); });
+    thread_ = std::jthread([this] {
+      server_->run();
+      ended_ = true;
+    });
   }
   small_server(const small_server&) = delete;
   small_server& operator=(const small_server&) = delete;
   ~small_server() { server_->stop(); }
 
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+  void stop() { server_->stop(); }
+  [[nodiscard]] bool ended() const { return ended_; }
 
  private:
   std::unique_ptr<http::server> server_;
+  std::atomic<bool> ended_{false};
   std::jthread thread_;
 };
 
 class request {
  public:
-  request(std::uint16_t port, const std::string& path) {
-    constexpr int window = 64 << 10;
+  request(std::uint16_t port, const std::string& path, int window = 64 << 10) {
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &window, sizeof window);
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -82,6 +88,25 @@ class request {
   int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 };
 
+// Takes a moment.
+void ask(const small_server& server, int times) {
+  for (; times > 0; --times) {
+    request small(server.port(), "/small");
+    while (small.read_some() != 0) {
+    }
+  }
+}
+
+// Reads an answer to its end, with pauses; how much of it there was.
+std::size_t all_of(request& slow, const small_server& clock, int pause) {
+  std::size_t all = 0;
+  while (const std::size_t got = slow.read_some()) {
+    all += got;
+    ask(clock, pause);
+  }
+  return all;
+}
+
 TEST(http_server, cuts_no_answer_that_is_read_steadily) {
   // Broken: over a slow line the list of names ends in the middle.
   const small_server server({.write_within = 250ms});
@@ -91,12 +116,29 @@ TEST(http_server, cuts_no_answer_that_is_read_steadily) {
     std::size_t all = 0;
     while (const std::size_t got = slow.read_some()) {
       all += got;
-      request meanwhile(server.port(), "/small");  // which takes its time
-      while (meanwhile.read_some() != 0) {
-      }
+      ask(server, 1);
     }
     return all > large;
   }));
+}
+
+TEST(http_server, ends_though_an_answer_is_still_being_read) {
+  // Broken: on SIGTERM it goes on for as long as its slowest client likes.
+  const small_server clock({});
+  small_server server({.write_within = 250ms});
+  request slow(server.port(), "/large", 1 << 20);
+  ASSERT_GT(slow.read_some(), 0U);
+  server.stop();
+  EXPECT_LT(all_of(slow, clock, 1), large);
+  EXPECT_TRUE(eventually([&] { return server.ended(); }));
+}
+
+TEST(http_server, cuts_an_answer_of_which_too_little_is_read) {
+  // Broken: a few bytes now and then keep a connection for ever, and there are 64.
+  const small_server clock({});
+  const small_server server({.write_within = 250ms, .write_least = large});
+  request slow(server.port(), "/large");
+  EXPECT_LT(all_of(slow, clock, 16), large);
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ namespace holdfast::http {
 
 namespace {
 
+using time_point = std::chrono::steady_clock::time_point;
+
 constexpr std::chrono::milliseconds parting{500};
 constexpr std::chrono::milliseconds accept_pause{10};
 constexpr std::size_t most_dropped = 1UL << 20;
@@ -37,7 +39,7 @@ constexpr std::string_view too_many =
 
 constexpr std::string_view range_header = "\nrange";
 
-int left_until(std::chrono::steady_clock::time_point by) {
+int left_until(time_point by) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(by - std::chrono::steady_clock::now());
   return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
@@ -47,8 +49,8 @@ int left_until(std::chrono::steady_clock::time_point by) {
 // for the whole request and on its size, however slowly it arrives.
 class connection final : public httplib::Stream {
  public:
-  // `stopped`: clients that are slow are no longer waited for.
-  connection(int socket, const limits& bounds, const std::atomic<bool>& stopped);
+  // `end_by`: when an answer that is still being written is given up.
+  connection(int socket, const limits& bounds, const std::atomic<time_point>& end_by);
 
   bool is_readable() const override;
   // False, too, if the client is gone.
@@ -64,18 +66,18 @@ class connection final : public httplib::Stream {
   void finish() noexcept;
 
  private:
-  [[nodiscard]] bool ready(short events, std::chrono::steady_clock::time_point by) const noexcept;
-  // Waits until something can be written, as long as the client goes on reading.
+  [[nodiscard]] bool ready(short events, time_point by) const noexcept;
+  // Waits until something can be written, as long as the client goes on reading enough.
   [[nodiscard]] bool has_room() const noexcept;
-  [[nodiscard]] int unread() const noexcept;  // bytes
+  [[nodiscard]] std::size_t unread() const noexcept;  // bytes
   // Gives each Range header that has just arrived another name: the library would repeat the answer
   // for every range, after a recursion as deep as the header is long.
   void rename_ranges() noexcept;
 
   const int socket_;
   const limits limits_;
-  const std::atomic<bool>& stopped_;
-  const std::chrono::steady_clock::time_point read_by_;
+  const std::atomic<time_point>& end_by_;
+  const time_point read_by_;
   std::size_t taken_ = 0;  // bytes of the request
   std::array<char, 4096> buffer_{};
   std::size_t begin_ = 0;
@@ -83,13 +85,13 @@ class connection final : public httplib::Stream {
   std::size_t matched_ = 0;  // how much of range_header ends what has arrived
 };
 
-connection::connection(int socket, const limits& bounds, const std::atomic<bool>& stopped)
+connection::connection(int socket, const limits& bounds, const std::atomic<time_point>& end_by)
     : socket_(socket),
       limits_(bounds),
-      stopped_(stopped),
+      end_by_(end_by),
       read_by_(std::chrono::steady_clock::now() + bounds.read_within) {}
 
-bool connection::ready(short events, std::chrono::steady_clock::time_point by) const noexcept {
+bool connection::ready(short events, time_point by) const noexcept {
   for (;;) {
     pollfd file{socket_, events, 0};
     const int found = ::poll(&file, 1, left_until(by));
@@ -107,18 +109,21 @@ bool connection::is_writable() const {
   return has_room();
 }
 
-int connection::unread() const noexcept {
+std::size_t connection::unread() const noexcept {
   int bytes = 0;
   ::ioctl(socket_, SIOCOUTQ, &bytes);
-  return bytes;
+  return static_cast<std::size_t>(bytes);
 }
 
 // There is room only when a good part of the kernel's buffer was read, which may be megabytes.
 bool connection::has_room() const noexcept {
-  for (int left = unread();;) {
-    if (ready(POLLOUT, std::chrono::steady_clock::now() + limits_.write_within)) return true;
-    const int before = std::exchange(left, unread());
-    if (left >= before || stopped_.load()) return false;
+  for (std::size_t left = unread();;) {
+    const auto now = std::chrono::steady_clock::now();
+    const time_point end_by = end_by_.load();
+    if (now >= end_by) return false;
+    if (ready(POLLOUT, std::min(now + limits_.write_within, end_by))) return true;
+    const std::size_t before = std::exchange(left, unread());
+    if (left + limits_.write_least > before) return false;
   }
 }
 
@@ -321,11 +326,11 @@ class library_server final : public server, private httplib::Server {
 
   void run() override {
     connection_threads threads(limits_.connections, [this](int socket) { serve(socket); });
-    while (!stopped_.load()) {
+    while (!stopped()) {
       const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
       if (socket < 0) {
         // For a moment the system may have no descriptor or no memory.
-        if (!stopped_.load()) std::this_thread::sleep_for(accept_pause);
+        if (!stopped()) std::this_thread::sleep_for(accept_pause);
       } else if (!threads.take(socket)) {
         refuse(socket);
       }
@@ -333,14 +338,18 @@ class library_server final : public server, private httplib::Server {
   }
 
   void stop() noexcept override {
-    stopped_.store(true);
+    time_point running = time_point::max();
+    end_by_.compare_exchange_strong(running,
+                                    std::chrono::steady_clock::now() + limits_.write_within);
     svr_sock_.store(INVALID_SOCKET);  // the library ends the answers that are streams
     ::shutdown(listener_.get(), SHUT_RDWR);
   }
 
  private:
+  [[nodiscard]] bool stopped() const noexcept { return end_by_.load() != time_point::max(); }
+
   void serve(int socket) {
-    connection stream(socket, limits_, stopped_);
+    connection stream(socket, limits_, end_by_);
     bool closed = false;
     // Compressing takes longer than it saves on the loopback interface.
     process_request(stream, true, closed,
@@ -352,7 +361,7 @@ class library_server final : public server, private httplib::Server {
   const limits limits_;
   std::uint16_t port_ = 0;
   runtime::descriptor listener_;
-  std::atomic<bool> stopped_{false};
+  std::atomic<time_point> end_by_{time_point::max()};
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ struct limits {
   std::size_t connections = 64;
   std::size_t request_bytes = 64UL << 10;
   std::chrono::milliseconds read_within{5000};   // a whole request
-  std::chrono::milliseconds write_within{5000};  // for the client to read anything of an answer
+  std::chrono::milliseconds write_within{5000};  // for the client to read a part of an answer
+  std::size_t write_least = 4096;                // bytes of this part
 };
 
 class server {
@@ -63,7 +64,7 @@ class server {
   // Before run(). Port 0: any. The error says why not.
   virtual tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port) = 0;
   [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
-  // Until stop(); answers under way are finished.
+  // Until stop(); answers under way have write_within from then on.
   virtual void run() = 0;
   // From any thread, before or during run().
   virtual void stop() noexcept = 0;
