@@ -121,7 +121,7 @@ class Client:
         check(lib.hf_client_open(raw, len(raw), options, out, error), error)
         self._ptr = ffi.gc(out[0], lib.hf_client_free)
         self._lost_watcher: Optional[Watcher] = None
-        self._watcher_mutex = threading.Lock()
+        self._watcher_mutex = threading.RLock()  # a signal handler or the collector may come in between
         _open_clients.add(self)
 
     def __reduce__(self) -> Any:
@@ -156,9 +156,15 @@ class Client:
 
     def _watcher(self) -> Watcher:
         with self._watcher_mutex:
-            if self._lost_watcher is None:
-                self._lost_watcher = Watcher(self)
-            return self._lost_watcher
+            watcher = self._lost_watcher
+            if watcher is None:
+                watcher, others = Watcher(self), self._lost_watcher
+                if others is None:
+                    self._lost_watcher = watcher
+                else:
+                    watcher.stop()
+                    watcher = others
+            return watcher
 
     # -- locks ---------------------------------------------------------------------------------------------------------
 

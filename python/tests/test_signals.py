@@ -130,3 +130,27 @@ def test_a_signal_in_the_middle_of_adding_a_callback_leaves_the_others_alone(cli
     other.revoke(name + "/second", force=True)
     assert called.wait(servers.LIMIT)
     assert kept.traceback
+
+
+@pytest.mark.parametrize("meanwhile", ["close", "add"])
+def test_a_client_may_be_closed_and_asked_for_callbacks_in_the_middle_of_adding_one(url, name, monkeypatch, meanwhile):
+    # By a signal handler, or by what is collected.
+    client, threads_before = holdfast.connect(url), threading.active_count()
+    lease = client.lock(name).acquire()
+
+    class Interrupted(holdfast.lease.Watcher):
+        def __init__(self, of):
+            monkeypatch.undo()
+            if meanwhile == "add":
+                lease.lost.add_callback(print)
+            else:
+                client.close()
+            super().__init__(of)
+
+    monkeypatch.setattr(holdfast.client, "Watcher", Interrupted)
+    adding = threading.Thread(target=lease.lost.add_callback, args=(print,), daemon=True)
+    adding.start()
+    adding.join(servers.LIMIT)
+    assert not adding.is_alive()
+    client.close()
+    assert servers.eventually(lambda: threading.active_count() <= threads_before)
