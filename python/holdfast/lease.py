@@ -293,6 +293,13 @@ def _at_end(problem: Error, kind: Optional[type]) -> None:
         raise problem
 
 
+def _stop(made_by: int, stop_write: int) -> None:
+    """Of a :class:`Watcher`. Writes: a forked child has the descriptor too, and keeps it open. There it may be another file's."""
+    if os.getpid() == made_by:
+        os.write(stop_write, b".")
+        os.close(stop_write)
+
+
 class Watcher:
     """Runs callbacks of lost leases: one thread for a client, from the first callback on."""
 
@@ -306,7 +313,7 @@ class Watcher:
         self._tags = itertools.count(1)
         self._stop_read, stop_write = os.pipe()
         #: Ends the thread, after the callbacks of what was lost until now. May be called twice; is, if the client goes away.
-        self.stop = weakref.finalize(client, os.close, stop_write)
+        self.stop = weakref.finalize(client, _stop, os.getpid(), stop_write)
         self.stop.atexit = False
         threading.Thread(target=self._run, name="holdfast-lost", daemon=True).start()
 

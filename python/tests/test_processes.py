@@ -1,10 +1,12 @@
 """Processes: signals, fork, multiprocessing, the end of the interpreter. Broken: Ctrl-C hangs, a forked child disturbs its
 parent, or a program that ends leaves its locks behind."""
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -126,3 +128,43 @@ def test_a_killed_holder_s_lock_is_free_when_its_ttl_has_passed(client, url, nam
     holder.wait()
     with client.lock(name, wait=servers.LIMIT) as lease:
         assert lease.fence > fence
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_the_thread_for_callbacks_ends_though_a_child_was_forked(url, name):
+    threads_before, descriptors_before = threading.active_count(), descriptors()
+    client = holdfast.connect(url)
+    lease = client.lock(name).acquire()
+    lease.lost.add_callback(print)
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(1)
+    try:
+        del client, lease
+        assert servers.eventually(lambda: threading.active_count() <= threads_before)
+        assert servers.eventually(lambda: descriptors() <= descriptors_before)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_forked_child_closes_no_descriptor_of_its_own_with_a_client_of_its_parent(url, name):
+    # As a daemon does: it closes all that it has inherited, and opens what it needs.
+    client = holdfast.connect(url)
+    lease = client.lock(name).acquire()
+    lease.lost.add_callback(print)
+
+    def reuse():
+        nonlocal client, lease
+        os.closerange(3, 1024)
+        opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(200)]
+        del client, lease
+        gc.collect()
+        for each in opened:
+            os.fstat(each)
+    assert in_child(reuse)
+    client.close()
