@@ -143,6 +143,29 @@ TEST_F(serve, an_engine_that_is_away_is_reported_and_seen_again_when_it_is_back)
   const std::string shown = get("/api/engines").body + get("/metrics").body + server.err();
   EXPECT_EQ(shown.find("secret-word"), std::string::npos) << shown;
 }
+
+TEST_F(serve, an_engine_that_comes_back_during_a_scrape_is_counted_by_it) {
+  // Broken: it waits as long as it may, and says that the engine is up, without its numbers.
+  test::redis_server slow;
+  test::redis_server away;
+  slow.kill();
+  away.kill();
+  const process server = serve_at({"slow=redis://127.0.0.1:" + std::to_string(slow.port()),
+                                   "away=redis://127.0.0.1:" + std::to_string(away.port())});
+  ASSERT_TRUE(server.complains("engine away does not answer"));
+  ASSERT_TRUE(server.complains("engine slow does not answer"));
+  slow.start();
+  ASSERT_TRUE(server.complains("engine slow answers again"));  // and was not listed yet
+  slow.pause();
+  const process scrape = shell_.start(curl("/metrics"));
+  away.start();
+  ASSERT_TRUE(server.complains("engine away answers again"));
+  slow.resume();
+  ASSERT_TRUE(scrape.says("\nprocess_resident_memory_bytes ")) << scrape.out();
+  EXPECT_EQ(count(scrape.out(), "engine_held{engine=\"away\"} 0\n"),
+            count(scrape.out(), "engine_up{engine=\"away\"} 1\n"))
+      << scrape.out();
+}
 #endif
 
 }  // namespace

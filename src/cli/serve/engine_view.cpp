@@ -92,6 +92,9 @@ time_point engine_view::want_listing(duration no_older_than) {
 
 engine_status engine_view::status(time_point begun, time_point by) {
   std::unique_lock lock(mutex_);
+  // It may have been down when the listing was asked for.
+  if (may_list()) wanted_ = std::max(wanted_, begun);
+  changed_.notify_all();
   changed_.wait_until(lock, by, [&] { return stopped_ || !may_list() || listed_ >= begun; });
   return status_;
 }
