@@ -55,6 +55,15 @@ TEST_F(redis_store_server, a_restart_that_forgets_everything_loses_locks_but_no_
   EXPECT_GT(next->fence(), held->fence());
 }
 
+TEST_F(redis_store_server, a_short_wait_without_a_subscription_is_timed_out) {
+  // Broken: it is said not to answer, though it has said that the lock is held.
+  auto held = mutex(past, "stock", {.ttl = 60s}).acquire();
+  ASSERT_TRUE(held);
+  ASSERT_TRUE(through.inspect("stock"));  // connected
+  server.cli({"CONFIG", "SET", "maxclients", "1"});
+  EXPECT_EQ(told(mutex(through, "stock").acquire({.wait = 1s})), describe(errc::timed_out));
+}
+
 class redis_store_durable : public redis_store_test {
  protected:
   redis_store_durable()

@@ -119,7 +119,7 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
         }
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
         if (blocked != nullptr && claim->queued && how == queueing::forbidden && !blocked->queued) {
-          return self->queue_when_open(claim, until, std::move(done));
+          return self->queue_when_open(claim, until, *blocked, std::move(done));
         }
         const bool turned_away = blocked != nullptr && !claim->queued;
         const bool over = turned_away || (!answer && !unknown);
@@ -134,11 +134,14 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
 }
 
 void native_store::queue_when_open(const spi::claim_ptr& claim, const net::patience& until,
-                                   spi::completion<spi::outcome> done) {
+                                   const spi::blocked& held, spi::completion<spi::outcome> done) {
   const partition where = partition_of(claim->resource);
-  board_->when_open(where, until.deadline,
-                    [self = shared_from_this(), claim, where, until,
+  board_->when_open(where, until.first_end(),
+                    [self = shared_from_this(), claim, where, until, held,
                      done = std::move(done)](const result<void>& open) mutable {
+                      // Its caller's time is up: the server has answered, after all.
+                      const bool over = until.reach_by < until.deadline;
+                      if (!open && over && open.error() == errc::unavailable) return done(held);
                       if (!open) return done(tl::unexpected(open.error()));
                       if (!self->board_->connected(where, claim->id)) {
                         return done(failure(errc::unavailable, "left before it was in line"));

@@ -88,8 +88,9 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
                                     partition at) const;
   void send_attempt(const place& where, const spi::claim_ptr& claim, queueing how,
                     const net::patience& until, spi::completion<spi::outcome> done);
+  // `held`: what the try was answered.
   void queue_when_open(const spi::claim_ptr& claim, const net::patience& until,
-                       spi::completion<spi::outcome> done);
+                       const spi::blocked& held, spi::completion<spi::outcome> done);
   void send_revoke(const place& where, spi::revocation how, const std::vector<spi::claim_id>& those,
                    const net::patience& until, spi::completion<std::vector<spi::holder>> done);
   void send_latch(const spi::resource_id& resource, const script& what, const fields& arguments,
