@@ -213,7 +213,8 @@ TEST_F(multi_engines, an_engine_that_is_gone_is_unavailable_and_keeps_nothing_of
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::unavailable) << refused.error().message();
   for (const std::size_t live : {1U, 2U}) {
-    EXPECT_TRUE(theirs.locks[live]->acquire({.wait = patience})) << party::names[live];
+    const auto free = theirs.locks[live]->acquire({.wait = patience});
+    EXPECT_TRUE(free) << party::names[live] << ": " << free.error().message();
   }
   redis.start();
   const auto again = all.acquire({.wait = patience});
