@@ -159,8 +159,8 @@ void claim_runner::detach() noexcept {
 void claim_runner::start() {
   // Enlisted before the attempt is sent: whatever happens next, this claim is looked after.
   engine_->enlist(shared_from_this());
-  if (engine_->closed())
-    close(time_point::max());  // close() may have looked before we were on the list
+  // Its close() may have looked before we were on the list.
+  if (engine_->closed()) close(time_point::max());
   feed([this](time_point now) { return machine_.start(now); });
 }
 
@@ -222,7 +222,7 @@ void claim_runner::due(time_point) {
   feed([this](time_point now) {
     if (!waiting_leave_ || now < waiting_leave_->until) return machine_.tick(now);
     if (!waiting_leave_->told) {
-      order_leave_once_told(now);
+      order_untold_leave(now);
       return machine_.tick(now);
     }
     waiting_leave_->until = time_point::max();  // keeps its place: the lock must be released

@@ -138,7 +138,7 @@ class claim_runner final : public agenda_item,
   void answer_release(result<void> how, std::string_view verb);
   void order_leave(time_point begun, bool unanswered, bool in_passing);
   void order_leave_when_told(time_point begun, bool unanswered, bool in_passing);
-  void order_leave_once_told(time_point now);
+  void order_untold_leave(time_point now);
   void send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing);
   void send_waiting_leave(slot taken, time_point now);
   void publish() noexcept;

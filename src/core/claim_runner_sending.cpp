@@ -129,13 +129,13 @@ void claim_runner::order_leave_when_told(time_point begun, bool unanswered, bool
   waiting_leave_ = {unanswered, in_passing, std::min(tell_by_, end_of(begun, claim_->ttl)), false};
   engine_->runtime().notify([self = shared_from_this()] {
     self->feed([self = self.get()](time_point now) {
-      self->order_leave_once_told(now);
+      self->order_untold_leave(now);
       return claim_machine::orders{};
     });
   });
 }
 
-void claim_runner::order_leave_once_told(time_point now) {
+void claim_runner::order_untold_leave(time_point now) {
   if (!waiting_leave_ || waiting_leave_->told) return;
   const waiting_leave what = *std::exchange(waiting_leave_, std::nullopt);
   order_leave(now, what.unanswered, what.in_passing);

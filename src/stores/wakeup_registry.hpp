@@ -62,8 +62,8 @@ class wakeup_registry {
   using wakeup_ptr = std::shared_ptr<spi::wakeup>;
   struct entry : Details {
     wakeup_ptr wakeup;
-    std::uint32_t attempts = 0;  // one that was lost counts twice
-    bool lost = false;           // one of them
+    std::uint32_t attempts = 0;
+    bool lost = false;  // one of them
   };
 
   // Called before an attempt is sent: a push may overtake the answer. Returns the wake-up of the
@@ -92,15 +92,12 @@ class wakeup_registry {
   [[nodiscard]] bool only_attempt(const spi::claim_id& claim) const {
     const std::lock_guard lock(mutex_);
     const entry* its = known(claim);
-    return its != nullptr && its->attempts == 1;
+    return its != nullptr && its->attempts == 1 && !its->lost;
   }
   // An attempt was not answered, and may be executed at any time.
   void attempt_lost(const spi::claim_id& claim) noexcept {
     const std::lock_guard lock(mutex_);
-    if (entry* its = known(claim)) {
-      ++its->attempts;
-      its->lost = true;
-    }
+    if (entry* its = known(claim)) its->lost = true;
   }
   [[nodiscard]] bool may_come_late(const spi::claim_id& claim) const {
     const std::lock_guard lock(mutex_);

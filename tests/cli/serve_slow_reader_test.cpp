@@ -134,7 +134,7 @@ TEST(http_server, ends_though_an_answer_is_still_being_read) {
 }
 
 TEST(http_server, cuts_an_answer_of_which_too_little_is_read) {
-  // Broken: a few bytes now and then keep a connection for ever, and there are 64.
+  // Broken: a few bytes now and then keep a connection forever, and there are 64.
   const small_server clock({});
   const small_server server({.write_within = 250ms, .write_least = large});
   request slow(server.port(), "/large");

@@ -78,7 +78,7 @@ TEST(fallback_store, a_degraded_lease_is_lost_when_the_engine_is_back) {
 }
 
 TEST(fallback_store, a_degraded_lease_is_lost_though_nobody_observes_its_client) {
-  // Broken: with the default options a degraded lease is renewed for ever, beside the engine's holder.
+  // Broken: with the default options a degraded lease is renewed forever, beside the engine's holder.
   degraded_harness world("degrade=local&breaker=1", false);
   mutex stock(world.guarded(), "stock");
   world.way().set(trouble::no_request);

@@ -97,7 +97,7 @@ TEST(sqlite_modes, permits_are_never_given_twice) {
 }
 
 TEST(sqlite_modes, a_hold_ends_by_time_however_many_others_there_are) {
-  // Broken: behind ten thousand readers nobody looks at it, and it blocks every writer for ever.
+  // Broken: behind ten thousand readers nobody looks at it, and it blocks every writer forever.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto reader = [&client] {

@@ -29,8 +29,9 @@ class zookeeper_between : public testing::Test {
   [[nodiscard]] std::uint16_t port() const {
     return static_cast<std::uint16_t>(std::stoi(server_.hosts.substr(server_.hosts.find(':') + 1)));
   }
-  [[nodiscard]] client open() const {
-    return client::open("zookeeper://" + server_.hosts + root_).value();
+  [[nodiscard]] client open() const { return open(port()); }
+  [[nodiscard]] client open(std::uint16_t at) const {
+    return client::open("zookeeper://127.0.0.1:" + std::to_string(at) + root_).value();
   }
   [[nodiscard]] zookeeper::server_options options_to(std::uint16_t at) const {
     zookeeper::server_options options;
@@ -55,6 +56,18 @@ class zookeeper_between : public testing::Test {
     batch.push_back({std::move(what)});
     by_hand_->ask(std::move(batch), clock::now() + patience, who, 0);
     return who.promise.get_future().get().value();
+  }
+  // An upgrade that is carried out, but whose answer is cut off. From then on all answers are late.
+  static void upgrade_unanswered(shared_mutex& lock, lease& held, const client& other,
+                                 fault_proxy& proxy) {
+    proxy.delay(fault_proxy::way::to_client, 500ms);
+    auto upgrades = in_thread([&] { return lock.try_upgrade(held); });
+    EXPECT_TRUE(eventually([&] {
+      const auto state = other.inspect(lock.name());
+      return state && state->holders.size() == 1 && state->holders[0].mode == lock_mode::exclusive;
+    }));
+    proxy.reset();
+    EXPECT_FALSE(upgrades.get());
   }
   // The nodes of a claim of one kind; the name is told.
   std::string queue(const std::string& path, zookeeper::claim_kind kind) {
@@ -106,21 +119,13 @@ TEST_F(zookeeper_between, an_upgrade_that_is_repeated_looks_for_readers_again) {
   // Broken: an upgrade that was not answered is taken for done when it is asked for again, beside a
   // reader that had come before it.
   fault_proxy proxy(port());
-  const client cut =
-      client::open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + root_).value();
+  const client cut = open(proxy.port());
   const client other = open();
   shared_mutex price(cut, "price", {.ttl = 20s});
   auto held = price.acquire_shared({.wait = patience});
   ASSERT_TRUE(held) << held.error().message();
-  proxy.delay(fault_proxy::way::to_client, 500ms);
-  auto upgrades = in_thread([&] { return price.try_upgrade(*held); });
-  ASSERT_TRUE(eventually([&] {
-    const auto state = other.inspect("price");
-    return state && state->holders.size() == 1 && state->holders[0].mode == lock_mode::exclusive;
-  }));
-  proxy.reset();
+  upgrade_unanswered(price, *held, other, proxy);
   proxy.pass();
-  ASSERT_FALSE(upgrades.get());
   auto reads = in_thread(
       [&] { return shared_mutex(other, "price").acquire_shared({.wait = 2 * patience}); });
   ASSERT_TRUE(eventually([&] {
@@ -139,20 +144,12 @@ TEST_F(zookeeper_between, an_upgrade_that_is_not_answered_ends_no_lease) {
   // Broken: the node that it replaced is missed before the new one is found: the lease is lost, and
   // the new node stays, in everybody's way.
   fault_proxy proxy(port());
-  const client slow =
-      client::open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + root_).value();
+  const client slow = open(proxy.port());
   const client other = open();
   shared_mutex price(slow, "price", {.ttl = 40s});
   auto held = price.acquire_shared({.wait = patience});
   ASSERT_TRUE(held) << held.error().message();
-  proxy.delay(fault_proxy::way::to_client, 500ms);
-  auto upgrades = in_thread([&] { return price.try_upgrade(*held); });
-  ASSERT_TRUE(eventually([&] {
-    const auto state = other.inspect("price");
-    return state && state->holders.size() == 1 && state->holders[0].mode == lock_mode::exclusive;
-  }));
-  proxy.reset();  // and all answers are as late as before
-  ASSERT_FALSE(upgrades.get());
+  upgrade_unanswered(price, *held, other, proxy);
   EXPECT_TRUE(eventually([&] { return price.try_upgrade(*held).has_value(); }));
   EXPECT_TRUE(held->valid());
   EXPECT_TRUE(held->release());

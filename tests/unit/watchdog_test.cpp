@@ -24,6 +24,14 @@ class watchdog : public ::testing::Test {
     bench.grant(++last_fence, ttl);
     return asked;
   }
+  // Not renewed.
+  question_ptr held_once(const std::string& name) {
+    auto request = request_for(name);
+    request.lock.renew = renew::never;
+    auto asked = bench.ask(std::move(request));
+    bench.grant(++last_fence);
+    return asked;
+  }
   // The oldest batch is answered as if all were renewed.
   void renew_all() {
     ASSERT_FALSE(bench.store->renewals.empty());
@@ -226,10 +234,7 @@ TEST_F(watchdog, slow_callbacks_delay_neither_renewal_nor_loss) {
 
 TEST_F(watchdog, a_lock_is_not_given_back_before_lost_has_fired) {
   // Broken: the next holder is at work, and the token of the former one says nothing yet.
-  auto once = request_for("stock");
-  once.lock.renew = renew::never;
-  const auto asked = bench.ask(once);
-  bench.grant(1);
+  const auto asked = held_once("stock");
   const std::stop_token lost = asked->granted->lost();
   bench.runtime->hold_notifications(true);
   bench.runtime->run_for(30s);
@@ -245,11 +250,8 @@ TEST_F(watchdog, a_lock_is_not_given_back_before_lost_has_fired) {
 }
 
 TEST_F(watchdog, a_lock_is_given_back_after_a_ttl_though_a_callback_keeps_the_notifier) {
-  // Broken: where holds do not end by time, a callback that waits for the lock itself waits for ever.
-  auto once = request_for("stock");
-  once.lock.renew = renew::never;
-  const auto asked = bench.ask(once);
-  bench.grant(1);
+  // Broken: where holds do not end by time, a callback that waits for the lock itself waits forever.
+  const auto asked = held_once("stock");
   const std::stop_token lost = asked->granted->lost();
   bench.runtime->hold_notifications(true);
   bench.runtime->run_for(61s);

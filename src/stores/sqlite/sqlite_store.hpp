@@ -127,9 +127,9 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   void settle(const std::string& key, time_point deadline);
   void deliver(const effects& out, const spi::resource_id& on, time_point deadline);
   // `place`: of the claim, as far as this client knows.
-  enum class asks : std::uint8_t { anew, again };  // again: lost, where it is not there any more
+  enum class asks : std::uint8_t { first, again };  // again: lost, where it is not there any more
   result<spi::outcome> do_attempt(const spi::claim& claim, std::int64_t place, time_point deadline,
-                                  asks how = asks::anew);
+                                  asks how = asks::first);
   result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
   result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
                                              time_point deadline);

@@ -78,8 +78,7 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
     const lock_guard lock(mutex_);
     which->own_watched = false;
     which->own_event = true;
-    // Uncertain: perhaps replaced, by a request that was not answered. recover() finds out.
-    if (which->where == entry::phase::over || which->expects_end || which->uncertain) return;
+    if (which->where == entry::phase::over || which->in_doubt()) return;
     if (event.path != which->token_path()) return;  // of a node that was replaced
     held = which->where == entry::phase::held;
     if (held && event.what != type::deleted) which->own_watched = true;
@@ -117,9 +116,7 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
   std::vector<question> batch;
   {
     const lock_guard lock(self->mutex_);
-    if (which->where != entry::phase::held || which->expects_end) co_return;
-    if (which->uncertain) which->own_watched = false;  // tick() tries again
-    if (which->uncertain) co_return;
+    if (which->where != entry::phase::held || which->in_doubt()) co_return;
     which->own_event = false;
     path = which->token_path();
     owner = which->owner;
@@ -132,10 +129,10 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
   bool removed = false;
   {
     const lock_guard lock(self->mutex_);
-    if (which->where != entry::phase::held || which->expects_end) co_return;
+    if (which->where != entry::phase::held || which->in_doubt()) co_return;
     if (path != which->token_path()) co_return;
     if (!answer || answer->code != code::ok) which->own_watched = false;  // tick() tries again
-    removed = answer && answer->code == code::no_node && !which->uncertain;
+    removed = answer && answer->code == code::no_node;
     const auto read = answer && answer->code == code::ok ? read_data(answer->body)
                                                          : result<node_data>(failure(errc::lost));
     if (read && read->data == revoke_message && !std::exchange(which->revoked, true)) {

@@ -56,6 +56,8 @@ struct entry : stores::queued_claim {
 
   time_point looked_at{};
 
+  // The end of our node says nothing: it was perhaps replaced, by a request that was not answered yet.
+  [[nodiscard]] bool in_doubt() const noexcept { return expects_end || uncertain; }
   [[nodiscard]] bool nothing_made() const noexcept {
     return node.empty() && leases.empty() && !uncertain;
   }
