@@ -1,14 +1,19 @@
 // Holdfast as a peer among others: one client, shared by all threads.
 //
-//   peer_holdfast [--std] URL THREADS own|same MODE HOLD_MS NAME COUNT
+//   peer_holdfast [--std|--coroutines] URL THREADS own|same MODE HOLD_MS NAME COUNT
 //
 // --std: by lock() and unlock(), as std::scoped_lock does. unlock() does not wait for the answer.
+// --coroutines: instead of threads, as goroutines are in Go. Mutexes only, without HOLD_MS.
 // Not `holdfast bench`, which connects again for every round: the others stay connected.
 #include "play.hpp"
 
 #include <holdfast/holdfast.hpp>
 
+#include <coroutine>
 #include <cstdint>
+#include <exception>
+#include <iterator>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -59,18 +64,63 @@ pair make_std_pair(const holdfast::client& client, const std::string& name) {
   return {.take = [door](bool) { door->lock(); }, .give = [door](bool) { door->unlock(); }};
 }
 
+// Starts at once, runs where its last answer came, and ends by itself.
+struct coroutine {
+  struct promise_type {
+    coroutine get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+coroutine work_async(holdfast::mutex door, const peer::one_round& round, peer::tally& mine,
+                     std::latch& working) {
+  peer::scribe scribe(round);
+  while (scribe.next()) {
+    result<lease> held = co_await door.async_acquire();
+    if (!held) peer::give_up(held.error().message());
+    scribe.granted();
+    const result<void> left = co_await held->async_release();
+    if (!left) peer::give_up(left.error().message());
+    scribe.released();
+  }
+  mine = scribe.result();
+  working.count_down();
+}
+
+void play_coroutines(const holdfast::client& client, const std::vector<std::string>& words) {
+  const std::vector<std::string> names = peer::names_of(words);
+  peer::play_rounds(words, [&](const peer::one_round& round) {
+    std::vector<peer::tally> all(names.size());
+    std::latch working(std::ssize(names));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      work_async(holdfast::mutex(client, names[i]), round, all[i], working);
+    }
+    working.wait();
+    return all;
+  });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   return peer::answer("peer_holdfast", [&] {
     std::vector<std::string> words(arguments + 1, arguments + count);
     const bool std_face = words.at(0) == "--std";
-    if (std_face) words.erase(words.begin());
+    const bool coroutines = words.at(0) == "--coroutines";
+    if (std_face || coroutines) words.erase(words.begin());
     auto client = holdfast::client::open(words.at(0));
     if (!client) throw std::runtime_error(client.error().message());
-    peer::play({words.begin() + 1, words.end()}, [&](const std::string& name) {
-      return std_face ? make_std_pair(*client, name) : make_pair(*client, words.at(3), name);
-    });
+    const std::vector<std::string> rest(words.begin() + 1, words.end());
+    if (coroutines) {
+      play_coroutines(*client, rest);
+    } else {
+      peer::play(rest, [&](const std::string& name) {
+        return std_face ? make_std_pair(*client, name) : make_pair(*client, rest.at(2), name);
+      });
+    }
     client->close();
   });
 }

@@ -55,29 +55,54 @@ struct one_round {
   volatile std::uint64_t* count = nullptr;  // in memory that all processes share; none: not counted
 };
 
-inline tally work(const pair& lock, const one_round& round) {
-  tally mine;
-  std::minstd_rand random(std::random_device{}());
-  std::uniform_int_distribution<int> percent(0, 99);
-  for (time_point asked = clock::now(); asked < round.end;) {
-    const bool reading = round.reads > 0 && percent(random) < round.reads;
-    const bool counting = round.count != nullptr && !reading;
-    lock.take(reading);
-    const time_point granted = clock::now();
-    const std::uint64_t before = counting ? *round.count : 0;
-    if (round.hold.count() > 0) std::this_thread::sleep_for(round.hold);
-    if (counting) {
-      *round.count = before + 1;
-      ++mine.counted;
-    }
-    lock.give(reading);
-    ++mine.pairs;
-    const time_point done = clock::now();
-    if (done >= round.from && done <= round.end) ++mine.grants;
-    if (asked >= round.from) mine.waits.record(granted - asked);
-    asked = done;
+// Counts what one thread, or one coroutine, does in a round.
+class scribe {
+ public:
+  explicit scribe(const one_round& round) : round_(round) {}
+  // Whether there is time for another pair.
+  [[nodiscard]] bool next() {
+    reading_ = round_.reads > 0 && percent_(random_) < round_.reads;
+    return asked_ < round_.end;
   }
-  return mine;
+  [[nodiscard]] bool reading() const { return reading_; }
+  void granted() {
+    granted_ = clock::now();
+    const bool counting = round_.count != nullptr && !reading_;
+    const std::uint64_t before = counting ? *round_.count : 0;
+    if (round_.hold.count() > 0) std::this_thread::sleep_for(round_.hold);
+    if (counting) {
+      *round_.count = before + 1;
+      ++mine_.counted;
+    }
+  }
+  void released() {
+    ++mine_.pairs;
+    const time_point done = clock::now();
+    if (done >= round_.from && done <= round_.end) ++mine_.grants;
+    if (asked_ >= round_.from) mine_.waits.record(granted_ - asked_);
+    asked_ = done;
+  }
+  [[nodiscard]] const tally& result() const { return mine_; }
+
+ private:
+  const one_round& round_;
+  std::minstd_rand random_{std::random_device{}()};
+  std::uniform_int_distribution<int> percent_{0, 99};
+  bool reading_ = false;
+  time_point asked_ = clock::now();
+  time_point granted_;
+  tally mine_;
+};
+
+inline tally work(const pair& lock, const one_round& round) {
+  scribe scribe(round);
+  while (scribe.next()) {
+    lock.take(scribe.reading());
+    scribe.granted();
+    lock.give(scribe.reading());
+    scribe.released();
+  }
+  return scribe.result();
 }
 
 inline void print(const std::vector<tally>& all) {
@@ -113,13 +138,24 @@ inline volatile std::uint64_t* shared_count(const std::string& path) {
   return static_cast<volatile std::uint64_t*>(memory);
 }
 
-// `words`: from THREADS on.
-inline void play(const std::vector<std::string>& words, const source& make) {
-  std::vector<pair> locks;
+// Their names. `words`: from THREADS on.
+inline std::vector<std::string> names_of(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
   for (int i = 0; i < std::stoi(words.at(0)); ++i) {
-    const std::string which = words.at(1) == "own" ? "-" + std::to_string(i) : "";
-    locks.push_back(make(words.at(4) + which));
+    names.push_back(words.at(4) + (words.at(1) == "own" ? "-" + std::to_string(i) : ""));
   }
+  return names;
+}
+
+// Says what went wrong; no destructor of what others still use runs.
+[[noreturn]] inline void give_up(const std::string& problem) {
+  std::fprintf(stderr, "error: %s\n", problem.c_str());
+  std::_Exit(1);
+}
+
+// `play_one`: plays a round with all locks.
+inline void play_rounds(const std::vector<std::string>& words,
+                        const std::function<std::vector<tally>(const one_round&)>& play_one) {
   one_round round;
   round.reads = words.at(2).starts_with("rw:") ? std::stoi(words.at(2).substr(3)) : 0;
   round.hold = std::chrono::milliseconds(std::stoi(words.at(3)));
@@ -132,6 +168,15 @@ inline void play(const std::vector<std::string>& words, const source& make) {
     std::istringstream(line) >> warm >> length;
     round.from = clock::now() + std::chrono::milliseconds(warm);
     round.end = round.from + std::chrono::milliseconds(length);
+    print(play_one(round));
+  }
+}
+
+// A thread for each lock.
+inline void play(const std::vector<std::string>& words, const source& make) {
+  std::vector<pair> locks;
+  for (const std::string& name : names_of(words)) locks.push_back(make(name));
+  play_rounds(words, [&](const one_round& round) {
     std::vector<tally> all(locks.size());
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -139,14 +184,13 @@ inline void play(const std::vector<std::string>& words, const source& make) {
         try {
           all[i] = work(locks[i], round);
         } catch (const std::exception& problem) {
-          std::fprintf(stderr, "error: %s\n", problem.what());
-          std::_Exit(1);
+          give_up(problem.what());
         }
       });
     }
     threads.clear();
-    print(all);
-  }
+    return all;
+  });
 }
 
 // What main() returns.

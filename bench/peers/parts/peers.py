@@ -277,8 +277,22 @@ class HoldfastStd(Holdfast):
     """lock() and unlock(), as std::scoped_lock calls them."""
     modes = ("mutex",)
 
+    def fits(self, workload):
+        return super().fits(workload) and workload["processes"] == 1
+
     def command(self, address, words):
         return [self.program, "--std", address, *words]
+
+
+class HoldfastCoroutines(Holdfast):
+    """Coroutines instead of threads, as goroutines are in Go and loops in Node."""
+    modes = ("mutex",)
+
+    def fits(self, workload):
+        return super().fits(workload) and workload["threads"] > 1
+
+    def command(self, address, words):
+        return [self.program, "--coroutines", address, *words]
 
 
 class Command(Peer):
@@ -333,7 +347,7 @@ def make_all():
     ours = [Holdfast("holdfast", engine)
             for engine in ("redis", "zookeeper", "etcd", "postgresql", "mariadb", "embedded")]
     ours += [HoldfastSession("holdfast-session", engine) for engine in ("postgresql", "mariadb")]
-    ours.append(HoldfastStd("holdfast-std", "redis"))
+    ours += [HoldfastStd("holdfast-std", "redis"), HoldfastCoroutines("holdfast-coroutines", "redis")]
     ours += [HoldfastPython("holdfast-python", engine) for engine in ("redis", "embedded")]
     ours.append(HoldfastPython("holdfast", "redis", ("coroutines",)))  # in the row of Python alone
     locks = [Java("redisson", "redis", ("mutex", "fair", "rw:90", "semaphore:8")), Java("redisson-fenced", "redis"),

@@ -5,7 +5,7 @@ A peer without a bar of its own has EVERY_PEER, unless it is no lock (NO_LOCKS) 
 
 EVERY_PEER = 1.0
 NO_LOCKS = ("bare driver", "nothing")
-OURS = ("holdfast", "holdfast-std", "holdfast-session", "holdfast-python")
+OURS = ("holdfast", "holdfast-std", "holdfast-coroutines", "holdfast-session", "holdfast-python")
 
 
 def workload(name, engine, threads=1, processes=1, locks="own", mode="mutex", bar=None):
