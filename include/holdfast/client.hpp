@@ -14,8 +14,6 @@
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
-#include <holdfast/spi/reactor.hpp>
-#include <holdfast/spi/store.hpp>
 
 #include <memory>
 #include <stop_token>
@@ -24,6 +22,13 @@
 #include <vector>
 
 namespace holdfast {
+
+namespace spi {
+
+class reactor;
+class store;
+
+}  // namespace spi
 
 struct client_options {
   // Names in different namespaces never conflict. 0 to 64 bytes of [A-Za-z0-9._-].
@@ -61,7 +66,8 @@ class client {
   // invalid: the URL or an option is wrong; unsupported: an engine that was not built in; overloaded:
   // no descriptor or thread is left; otherwise what the engine or the file says.
   [[nodiscard]] static result<client> open(std::string_view url, client_options options = {});
-  // With a store of your own, and the runtime that it was made with.
+  // With a store of your own, <holdfast/spi/store.hpp>, and the runtime that it was made with,
+  // <holdfast/spi/reactor.hpp>.
   [[nodiscard]] static result<client> open(std::shared_ptr<spi::reactor> runtime,
                                            std::shared_ptr<spi::store> store,
                                            client_options options = {});

@@ -3,6 +3,8 @@
 #include "support/recording_observer.hpp"
 #include "support/task.hpp"
 
+#include <holdfast/spi/function.hpp>
+
 #include <condition_variable>
 #include <deque>
 #include <thread>
@@ -159,7 +161,7 @@ TEST_P(callbacks, the_end_of_a_subscription_is_the_end_of_its_calls) {
   mutex stock(a, "stock");
   for (int round = 0; round < 20; ++round) {
     auto counted = std::make_unique<std::atomic<int>>(0);
-    auto watching = a.observe("stock", [&](const spi::store_event&) { counted->fetch_add(1); });
+    auto watching = a.observe("stock", [&](const lock_event&) { counted->fetch_add(1); });
     ASSERT_THAT(watching, succeeds());
     for (int i = 0; i < 5; ++i) EXPECT_THAT(stock.acquire(), succeeds());
     watching->reset();

@@ -75,8 +75,8 @@ TEST_P(closing, afterwards_every_call_is_cancelled) {
   EXPECT_THAT(a.inspect("stock/42"), fails_with(errc::cancelled));
   EXPECT_THAT(a.list(), fails_with(errc::cancelled));
   EXPECT_THAT(a.probe(), fails_with(errc::cancelled));
-  EXPECT_THAT(a.revoke("stock/42", spi::revocation::force), fails_with(errc::cancelled));
-  EXPECT_THAT(a.observe("stock/42", [](const spi::store_event&) {}), fails_with(errc::cancelled));
+  EXPECT_THAT(a.revoke("stock/42", revocation::force), fails_with(errc::cancelled));
+  EXPECT_THAT(a.observe("stock/42", [](const lock_event&) {}), fails_with(errc::cancelled));
   EXPECT_THAT(make(a)->acquire({.wait = 0s}), fails_with(errc::cancelled));
 }
 

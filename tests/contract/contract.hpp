@@ -139,7 +139,7 @@ template <class Try>
 }
 
 inline void engine_fixture::take_away(client by, const std::string& name) const {
-  EXPECT_THAT(by.revoke(name, spi::revocation::force), succeeds());
+  EXPECT_THAT(by.revoke(name, revocation::force), succeeds());
 }
 
 // If the store does not report holders, an election is refused; the test then ends.

@@ -224,7 +224,7 @@ TEST_P(detached_lease, that_was_revoked_or_taken_away_is_not_continued) {
   if (!detaches(a)) return;
   const std::string token = detached_stock(a);
   client by = open();
-  EXPECT_THAT(by.revoke("stock/42", spi::revocation::safe), succeeds());
+  EXPECT_THAT(by.revoke("stock/42", revocation::safe), succeeds());
   EXPECT_THAT(a.renew(token), fails_with(errc::lost));
   EXPECT_THAT(a.adopt(token), fails_with(errc::lost));
   EXPECT_EQ(holders(a, "stock/42"), 1U);

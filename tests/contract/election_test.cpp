@@ -167,7 +167,7 @@ TEST_P(elections, a_lost_term_notifies_its_leader) {
   ASSERT_THAT(leads, succeeds());
   flag stopped;
   const std::stop_callback on_lost(leads->lost(), [&] { stopped.raise(); });
-  ASSERT_THAT(a.revoke("scheduler", spi::revocation::force), succeeds());
+  ASSERT_THAT(a.revoke("scheduler", revocation::force), succeeds());
   EXPECT_TRUE(stopped.wait());
   EXPECT_THAT(one.campaign({.wait = patience}), succeeds());
 }

@@ -79,12 +79,13 @@ std::unique_ptr<exclusive_lock> make_leader(const client& client, const std::str
 
 const std::vector<flavour>& flavours() {
   static const std::vector<flavour> all{
-      {"mutex", needs::mutex, make_mutex, [](const spi::caps&) { return true; }},
-      {"fair_mutex", needs::rules, make_fair, [](const spi::caps& caps) { return caps.fair; }},
-      {"writer", needs::roles, make_writer, [](const spi::caps&) { return true; }},
-      {"one_permit", needs::rules, make_permit, [](const spi::caps& caps) { return caps.permits; }},
+      {"mutex", needs::mutex, make_mutex, [](const capabilities&) { return true; }},
+      {"fair_mutex", needs::rules, make_fair, [](const capabilities& caps) { return caps.fair; }},
+      {"writer", needs::roles, make_writer, [](const capabilities&) { return true; }},
+      {"one_permit", needs::rules, make_permit,
+       [](const capabilities& caps) { return caps.permits; }},
       {"leader", needs::roles, make_leader,
-       [](const spi::caps& caps) { return caps.reports_holders; }},
+       [](const capabilities& caps) { return caps.reports_holders; }},
   };
   return all;
 }

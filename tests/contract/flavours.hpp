@@ -30,7 +30,7 @@ struct flavour {
   std::function<std::unique_ptr<exclusive_lock>(const client&, const std::string&,
                                                 const lock_options&)>
       make;
-  std::function<bool(const spi::caps&)> supported;
+  std::function<bool(const capabilities&)> supported;
 
   friend std::ostream& operator<<(std::ostream& out, const flavour& one) { return out << one.name; }
 };

@@ -20,7 +20,7 @@ TEST_P(loss, a_forced_release_notifies_the_holder) {
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
   const fence_token before = held->fence();
-  const auto taken = b.revoke("stock/42", spi::revocation::force);
+  const auto taken = b.revoke("stock/42", revocation::force);
   ASSERT_THAT(taken, succeeds());
   ASSERT_EQ(taken->size(), 1U);
   EXPECT_EQ(taken->front().claim, held->claim());
@@ -43,7 +43,7 @@ TEST_P(loss, a_safe_revocation_gives_nobody_the_lock_before_the_lease_has_ended)
   ASSERT_THAT(held, succeeds());
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
-  ASSERT_THAT(a.revoke("stock/42", spi::revocation::safe), succeeds());
+  ASSERT_THAT(a.revoke("stock/42", revocation::safe), succeeds());
   ASSERT_TRUE(told.wait());
   const auto next = make(b)->acquire({.wait = patience});
   ASSERT_THAT(next, succeeds());

@@ -97,7 +97,7 @@ TEST_P(naming, what_is_no_name_is_refused) {
     EXPECT_EQ(thrown_by([&] { latch(a, name); }), "invalid");
     EXPECT_EQ(thrown_by([&] { election(a, name, "id"); }), "invalid");
     EXPECT_THAT(a.inspect(name), fails_with(errc::invalid));
-    EXPECT_THAT(a.revoke(name, spi::revocation::force), fails_with(errc::invalid));
+    EXPECT_THAT(a.revoke(name, revocation::force), fails_with(errc::invalid));
   }
 }
 

@@ -142,17 +142,17 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
   const auto one = price.acquire_shared();
   const auto two = price.acquire_shared();
   ASSERT_THAT(two, succeeds());
-  const auto first = a.revoke("price", spi::revocation::force, one->claim());
+  const auto first = a.revoke("price", revocation::force, one->claim());
   ASSERT_THAT(first, succeeds());
   ASSERT_EQ(first->size(), 1U);
   EXPECT_EQ(first->front().claim, one->claim());
   EXPECT_TRUE(eventually([&] { return !one->valid(); }));
   EXPECT_TRUE(two->valid());
-  EXPECT_EQ(a.revoke("price", spi::revocation::force, "no such claim")->size(), 0U);
-  EXPECT_EQ(a.revoke("price", spi::revocation::force)->size(), 1U);
+  EXPECT_EQ(a.revoke("price", revocation::force, "no such claim")->size(), 0U);
+  EXPECT_EQ(a.revoke("price", revocation::force)->size(), 1U);
   EXPECT_TRUE(eventually([&] { return !two->valid(); }));
-  EXPECT_EQ(a.revoke("price", spi::revocation::force)->size(), 0U);
-  EXPECT_EQ(a.revoke("free", spi::revocation::safe)->size(), 0U);
+  EXPECT_EQ(a.revoke("price", revocation::force)->size(), 0U);
+  EXPECT_EQ(a.revoke("free", revocation::safe)->size(), 0U);
 }
 
 TEST_P(operating, a_ping_is_answered_and_leaves_nothing_behind) {
@@ -174,7 +174,7 @@ TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) 
   auto held = mutex(a, "stock", {.ttl = 30s}).acquire();
   ASSERT_THAT(held, succeeds());
   const time_point end = clock::now() + 30s;
-  ASSERT_THAT(b.revoke("stock", spi::revocation::safe), succeeds());
+  ASSERT_THAT(b.revoke("stock", revocation::safe), succeeds());
   // At once, or at its next renewal.
   ASSERT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
   EXPECT_THAT(mutex(b, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
@@ -202,12 +202,12 @@ TEST_P(operating, waiters_stay_when_the_holder_is_taken_away) {
 class log {
  public:
   auto sink() {
-    return [this](const spi::store_event& event) {
+    return [this](const lock_event& event) {
       const std::lock_guard lock(mutex_);
       events_.push_back(event);
     };
   }
-  [[nodiscard]] bool has(spi::event_kind kind, const std::string& claim) const {
+  [[nodiscard]] bool has(lock_event_kind kind, const std::string& claim) const {
     return eventually([&] {
       const std::lock_guard lock(mutex_);
       for (const auto& each : events_) {
@@ -225,7 +225,7 @@ class log {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<spi::store_event> events_;  // guarded by mutex_
+  std::vector<lock_event> events_;  // guarded by mutex_
 };
 
 TEST_P(operating, what_happens_to_a_name_can_be_watched) {
@@ -242,20 +242,20 @@ TEST_P(operating, what_happens_to_a_name_can_be_watched) {
   ASSERT_THAT(watching, succeeds());
   auto held = mutex(a, "stock").acquire();
   ASSERT_THAT(held, succeeds());
-  EXPECT_TRUE(seen.has(spi::event_kind::granted, held->claim()));
+  EXPECT_TRUE(seen.has(lock_event_kind::granted, held->claim()));
   reply<lease> waits;
   mutex(b, "stock").async_acquire({}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   const auto queued = a.inspect("stock")->waiters[0].claim;
-  EXPECT_TRUE(seen.has(spi::event_kind::queued, queued));
+  EXPECT_TRUE(seen.has(lock_event_kind::queued, queued));
   const auto claim = held->claim();
   EXPECT_THAT(held->release(), succeeds());
-  EXPECT_TRUE(seen.has(spi::event_kind::released, claim));
+  EXPECT_TRUE(seen.has(lock_event_kind::released, claim));
   auto next = waits.future.get();
   ASSERT_THAT(next, succeeds());
-  EXPECT_TRUE(seen.has(spi::event_kind::granted, next->claim()));
-  ASSERT_THAT(a.revoke("stock", spi::revocation::force), succeeds());
-  EXPECT_TRUE(seen.has(spi::event_kind::forced, next->claim()));
+  EXPECT_TRUE(seen.has(lock_event_kind::granted, next->claim()));
+  ASSERT_THAT(a.revoke("stock", revocation::force), succeeds());
+  EXPECT_TRUE(seen.has(lock_event_kind::forced, next->claim()));
   const auto other = mutex(a, "other").acquire();
   ASSERT_THAT(other, succeeds());
   EXPECT_THAT(seen.names(), testing::Each("stock"));
@@ -278,8 +278,8 @@ TEST_P(operating, all_names_can_be_watched_at_once) {
   const auto one = mutex(a, "one").acquire();
   const auto two = mutex(a, "two").acquire();
   ASSERT_THAT(two, succeeds());
-  EXPECT_TRUE(seen.has(spi::event_kind::granted, one->claim()));
-  EXPECT_TRUE(seen.has(spi::event_kind::granted, two->claim()));
+  EXPECT_TRUE(seen.has(lock_event_kind::granted, one->claim()));
+  EXPECT_TRUE(seen.has(lock_event_kind::granted, two->claim()));
   EXPECT_THAT(seen.names(), testing::Not(testing::Contains("foreign")));
 }
 
@@ -296,7 +296,7 @@ TEST_P(operating, the_engine_can_be_checked) {
     EXPECT_FALSE(checks->empty());
     for (const auto& each : *checks) {
       EXPECT_FALSE(each.name.empty());
-      if (each.state == spi::check::status::fail) failed += each.name + ": " + each.detail + "\n";
+      if (each.state == health_check::status::fail) failed += each.name + ": " + each.detail + "\n";
     }
     return failed.empty();
   })) << failed;

@@ -252,7 +252,7 @@ TEST_P(read_write, only_a_live_lease_of_this_lock_can_change) {
   EXPECT_THAT(price.try_upgrade(*foreign), fails_with(errc::not_held));
   auto held = price.acquire_shared();
   ASSERT_THAT(held, succeeds());
-  ASSERT_THAT(a.revoke("price", spi::revocation::force), succeeds());
+  ASSERT_THAT(a.revoke("price", revocation::force), succeeds());
   EXPECT_THAT(price.try_upgrade(*held), fails_with(errc::lost));
 }
 

@@ -11,31 +11,32 @@ namespace {
 
 struct row {
   const char* what;
-  bool (*there)(const spi::caps&);
+  bool (*there)(const capabilities&);
 };
 
 constexpr row rows[] = {
-    {"fair locks", [](const spi::caps& caps) { return caps.fair; }},
-    {"unfair locks", [](const spi::caps& caps) { return !caps.always_fair; }},
-    {"shared locks", [](const spi::caps& caps) { return caps.shared; }},
-    {"upgrade, downgrade", [](const spi::caps& caps) { return caps.supports_mode_change; }},
-    {"semaphores", [](const spi::caps& caps) { return caps.permits; }},
-    {"latches", [](const spi::caps& caps) { return caps.latches; }},
-    {"list, watch", [](const spi::caps& caps) { return caps.supports_listing; }},
-    {"namespaces", [](const spi::caps& caps) { return caps.supports_namespaces; }},
-    {"lock delay", [](const spi::caps& caps) { return caps.supports_lock_delay; }},
-    {"holders are reported; elections", [](const spi::caps& caps) { return caps.reports_holders; }},
-    {"waiters are reported", [](const spi::caps& caps) { return caps.reports_waiters; }},
+    {"fair locks", [](const capabilities& caps) { return caps.fair; }},
+    {"unfair locks", [](const capabilities& caps) { return !caps.always_fair; }},
+    {"shared locks", [](const capabilities& caps) { return caps.shared; }},
+    {"upgrade, downgrade", [](const capabilities& caps) { return caps.supports_mode_change; }},
+    {"semaphores", [](const capabilities& caps) { return caps.permits; }},
+    {"latches", [](const capabilities& caps) { return caps.latches; }},
+    {"list, watch", [](const capabilities& caps) { return caps.supports_listing; }},
+    {"namespaces", [](const capabilities& caps) { return caps.supports_namespaces; }},
+    {"lock delay", [](const capabilities& caps) { return caps.supports_lock_delay; }},
+    {"holders are reported; elections",
+     [](const capabilities& caps) { return caps.reports_holders; }},
+    {"waiters are reported", [](const capabilities& caps) { return caps.reports_waiters; }},
     {"leases that move between processes",
-     [](const spi::caps& caps) { return caps.supports_detach; }},
+     [](const capabilities& caps) { return caps.supports_detach; }},
     {"… of shared locks too",
-     [](const spi::caps& caps) {
+     [](const capabilities& caps) {
        return caps.shared && caps.supports_detach && caps.supports_shared_detach;
      }},
-    {"revocation", [](const spi::caps& caps) { return caps.revokes; }},
-    {"wake-up by push", [](const spi::caps& caps) { return caps.pushes; }},
-    {"holds end by time", [](const spi::caps& caps) { return caps.expires; }},
-    {"excludes other processes", [](const spi::caps& caps) { return caps.excludes_processes; }},
+    {"revocation", [](const capabilities& caps) { return caps.revokes; }},
+    {"wake-up by push", [](const capabilities& caps) { return caps.pushes; }},
+    {"holds end by time", [](const capabilities& caps) { return caps.expires; }},
+    {"excludes other processes", [](const capabilities& caps) { return caps.excludes_processes; }},
 };
 
 // The table as it is in docs/unsupported.md.

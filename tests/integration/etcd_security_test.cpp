@@ -39,7 +39,7 @@ TEST(etcd_login, a_user_logs_in_and_stays_so_when_its_token_expires) {
   EXPECT_TRUE(held->valid());
   // A watch that begins on the stream of the old token.
   std::atomic<int> heard{0};
-  const auto watching = fine.observe("stock", [&](const spi::store_event&) { ++heard; });
+  const auto watching = fine.observe("stock", [&](const lock_event&) { ++heard; });
   ASSERT_THAT(watching, succeeds());
   EXPECT_TRUE(eventually([&] { return heard > 0; }));
   EXPECT_THAT(held->release(), succeeds());

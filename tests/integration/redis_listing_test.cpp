@@ -33,10 +33,10 @@ TEST_F(redis_listing, a_damaged_value_is_named_and_the_others_are_listed) {
                 "1", key, std::to_string(end)});
     const auto all = past.list("");
     ASSERT_TRUE(all) << all.error().message();
-    const auto found = std::ranges::find(*all, name, &spi::resource_summary::name);
+    const auto found = std::ranges::find(*all, name, &resource_summary::name);
     ASSERT_NE(found, all->end());
     EXPECT_EQ(found->holders + found->waiters, 0U);
-    const auto sound = std::ranges::find(*all, "sound", &spi::resource_summary::name);
+    const auto sound = std::ranges::find(*all, "sound", &resource_summary::name);
     ASSERT_NE(sound, all->end());
     EXPECT_EQ(sound->holders, 1U);
   }

@@ -80,7 +80,7 @@ TEST_F(redis_store_durable, a_hold_and_a_place_in_line_survive_a_crash_of_a_dura
   server.start();
   mutex other(past, "stock", {.ttl = 20s});
   const auto state = [&] {
-    result<spi::resource_state> seen = past.inspect("stock");
+    result<resource_state> seen = past.inspect("stock");
     EXPECT_TRUE(eventually([&] { return (seen = past.inspect("stock")).has_value(); }));
     return *seen;
   }();
@@ -196,7 +196,7 @@ TEST_F(redis_store_server, a_user_that_may_not_listen_gets_an_error_instead_of_s
     const client one =
         open_client("redis://" + user + "@127.0.0.1:" + std::to_string(server.port()));
     for (const std::string name : {"stock", ""}) {
-      const auto watching = one.observe(name, [](const spi::store_event&) {});
+      const auto watching = one.observe(name, [](const lock_event&) {});
       ASSERT_FALSE(watching) << user << " " << name;
       EXPECT_EQ(told(watching), std::string(describe(errc::denied)));
       EXPECT_THAT(watching.error().message(), testing::Not(testing::HasSubstr("secret")));
@@ -213,7 +213,7 @@ TEST_F(redis_store_server, a_watcher_hears_again_once_a_server_that_forgot_every
   for (int tries = 0; tries < 3 && !in_time; ++tries) {
     std::atomic<int> heard = 0;
     const time_point marked = clock::now();
-    const auto watching = past.observe("stock", [&](const spi::store_event&) { ++heard; });
+    const auto watching = past.observe("stock", [&](const lock_event&) { ++heard; });
     ASSERT_TRUE(watching);
     server.kill();
     server.start();

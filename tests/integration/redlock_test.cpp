@@ -137,18 +137,18 @@ TEST_F(redlock, new_members_say_how_long_they_do_not_count) {
 
 TEST_F(redlock, the_doctor_says_whose_vote_does_not_count_yet) {
   // Broken: every member is fine, and nothing is granted for a minute.
-  const auto votes = [](const client& asked, spi::check::status state) {
+  const auto votes = [](const client& asked, health_check::status state) {
     const auto checks = asked.probe();
     EXPECT_TRUE(checks) << checks.error().message();
-    return std::count_if(checks->begin(), checks->end(), [&](const spi::check& each) {
+    return std::count_if(checks->begin(), checks->end(), [&](const health_check& each) {
       return each.name.ends_with(": vote") && each.state == state;
     });
   };
   const client a = open_client(servers.url());
-  EXPECT_EQ(votes(a, spi::check::status::ok), 5);
+  EXPECT_EQ(votes(a, health_check::status::ok), 5);
   for (const std::size_t i : {1U, 3U}) servers[i].cli({"FLUSHALL"});
-  EXPECT_EQ(votes(a, spi::check::status::warn), 2);
-  EXPECT_EQ(votes(a, spi::check::status::ok), 3);
+  EXPECT_EQ(votes(a, health_check::status::warn), 2);
+  EXPECT_EQ(votes(a, health_check::status::ok), 3);
   // Its time counts from there.
   EXPECT_NE(servers[1].cli({"GET", "holdfast:born"}), "");
 }
@@ -185,8 +185,8 @@ TEST_F(redlock, a_lock_that_is_taken_away_notifies_its_holder_at_once) {
   // Broken: two holders run until the next renewal although every server could notify them (A9).
   const client a = open_client(servers.url());
   client b = open_client(servers.url());
-  for (const auto how : {spi::revocation::force, spi::revocation::safe}) {
-    mutex stock(a, how == spi::revocation::force ? "forced" : "revoked", {.ttl = 30s});
+  for (const auto how : {revocation::force, revocation::safe}) {
+    mutex stock(a, how == revocation::force ? "forced" : "revoked", {.ttl = 30s});
     auto lease = stock.acquire({.wait = patience});
     ASSERT_TRUE(lease) << lease.error().message();
     flag told;
@@ -194,8 +194,7 @@ TEST_F(redlock, a_lock_that_is_taken_away_notifies_its_holder_at_once) {
     const auto taken = b.revoke(lease->name(), how);
     ASSERT_TRUE(taken) << taken.error().message();
     EXPECT_TRUE(told.wait(7s)) << "the next renewal is after more than 8 s";
-    EXPECT_EQ(b.inspect(lease->name()).value().holders.size(),
-              how == spi::revocation::force ? 0U : 1U);
+    EXPECT_EQ(b.inspect(lease->name()).value().holders.size(), how == revocation::force ? 0U : 1U);
   }
 }
 
@@ -208,10 +207,10 @@ TEST_F(redlock, one_server_that_takes_it_away_ends_nothing) {
   for (const std::size_t i : {1U, 3U}) {
     auto one = client::open("redis://127.0.0.1:" + std::to_string(servers[i].port())).value();
     ASSERT_TRUE(eventually(
-        [&] { return one.inspect("stock").value_or(spi::resource_state{}).holders.size() == 1; }));
-    ASSERT_EQ(one.revoke("stock", spi::revocation::force).value().size(), 1U);
+        [&] { return one.inspect("stock").value_or(resource_state{}).holders.size() == 1; }));
+    ASSERT_EQ(one.revoke("stock", revocation::force).value().size(), 1U);
     EXPECT_TRUE(eventually([&] {
-      return one.inspect("stock").value_or(spi::resource_state{}).holders.size() == 1;
+      return one.inspect("stock").value_or(resource_state{}).holders.size() == 1;
     })) << "given to it again by a renewal";
   }
   EXPECT_TRUE(lease->valid());
@@ -230,7 +229,7 @@ TEST_F(redlock, a_user_that_may_not_listen_learns_with_the_next_renewal) {
   mutex stock(a, "stock", {.ttl = 2s});
   auto lease = stock.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
-  ASSERT_TRUE(b.revoke("stock", spi::revocation::force));
+  ASSERT_TRUE(b.revoke("stock", revocation::force));
   EXPECT_TRUE(eventually([&] { return !lease->valid(); }));
   EXPECT_TRUE(stock.acquire({.wait = patience}));
 }

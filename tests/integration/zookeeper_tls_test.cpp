@@ -88,8 +88,8 @@ TEST_F(zookeeper_tls, a_server_that_wants_our_certificate_gets_it_or_refuses_us)
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = 60s}), succeeds()) << "connected";
   const auto checks = a.probe();
   ASSERT_THAT(checks, succeeds());
-  EXPECT_TRUE(std::all_of(checks->begin(), checks->end(), [](const spi::check& each) {
-    return each.state != spi::check::status::fail;
+  EXPECT_TRUE(std::all_of(checks->begin(), checks->end(), [](const health_check& each) {
+    return each.state != health_check::status::fail;
   }));
 }
 

@@ -5,6 +5,7 @@
 #include "torture/witness_store.hpp"
 
 #include <holdfast/holdfast.hpp>
+#include <holdfast/spi/reactor.hpp>
 
 #include <gtest/gtest.h>
 

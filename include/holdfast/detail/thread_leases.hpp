@@ -4,7 +4,6 @@
 
 #include <holdfast/lease.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <mutex>
@@ -32,16 +31,19 @@ class thread_leases {
   [[nodiscard]] const lease& of(std::uint64_t thread) const noexcept {
     static const lease none;
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(entries_, thread, &entry::thread);
-    return found == entries_.end() ? none : found->held;
+    for (const entry& one : entries_) {
+      if (one.thread == thread) return one.held;
+    }
+    return none;
   }
 
   // That of this thread, or else the oldest of another one.
   std::optional<entry> take(std::uint64_t thread) noexcept {
     const std::lock_guard lock(mutex_);
-    auto found = std::ranges::find(entries_, thread, &entry::thread);
+    if (entries_.empty()) return std::nullopt;
+    auto found = entries_.begin();
+    while (found != entries_.end() && found->thread != thread) ++found;
     if (found == entries_.end()) found = entries_.begin();
-    if (found == entries_.end()) return std::nullopt;
     entry taken = std::move(*found);
     spare_.splice(spare_.end(), entries_, found);
     if (spare_.size() > 1) spare_.pop_back();

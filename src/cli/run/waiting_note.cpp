@@ -33,7 +33,7 @@ bool in_foreground() noexcept { return ::tcgetpgrp(STDERR_FILENO) == ::getpgrp()
 
 struct waiting_note::sight {
   std::string name;
-  std::optional<spi::resource_state> state;  // none: nobody holds it, or the engine did not answer
+  std::optional<resource_state> state;  // none: nobody holds it, or the engine did not answer
   time_point at;
 };
 
@@ -94,7 +94,7 @@ std::string waiting_note::text(const sight& seen) const {
   if (seen.state && seen.state->blocked_for && seen.state->holders.empty()) {
     line += ", blocked by its lock delay";
   } else if (seen.state) {
-    const spi::holder& first = seen.state->holders.front();
+    const holder& first = seen.state->holders.front();
     line += ", held by " + plain(first.payload.empty() ? first.claim : first.payload);
     if (first.held_for) line += " for " + seconds_text(*first.held_for + (now - seen.at));
     const std::size_t others = seen.state->holders.size() - 1;
