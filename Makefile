@@ -24,7 +24,7 @@ demo: packages build/build.ninja ## show what holdfast does; builds the program 
 	@scripts/demo
 
 test: packages-test ## build everything and run all tests that a change must pass
-	@echo "make test: about 11 minutes on two cores, half of them compiling; see build/tests.xml afterwards"
+	@echo "make test: 10 to 17 minutes on two cores, more than half of them compiling; see build/tests.xml afterwards"
 	@$(MAKE) --no-print-directory build
 	rm -rf build/tests.inside build/tests.xml build/first_data
 	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml || scripts/show-failures build/tests.xml

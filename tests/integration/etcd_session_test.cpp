@@ -7,11 +7,13 @@
 #include "support/etcd_server.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/rounds.hpp"
+#include "support/task.hpp"
 
 #include <atomic>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -92,6 +94,34 @@ TEST_F(etcd_session, a_waiter_whose_key_is_removed_queues_again) {
   EXPECT_THAT(held->release(), succeeds());
   ASSERT_TRUE(arrives(waits.future));
   EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+task take_a_turn(client from, std::atomic<std::size_t>& granted) {
+  auto held = co_await mutex(from, "queue", {.fair = true}).async_acquire({.wait = 10min});
+  if (!held) co_return;
+  ++granted;
+  (void)co_await held->async_release();
+}
+
+TEST_F(etcd_session, a_turn_reads_a_few_keys_however_long_the_queue_is) {
+  // Broken: each of a thousand waiters is sent the keys of all others when its turn comes.
+  constexpr std::size_t length = 300;
+  constexpr std::size_t key_bytes = 100;  // of a claim, at least: its name, its id, who it is
+  const client far = open();
+  fault_proxy between(server_->port());
+  const client near =
+      client::open("etcd://127.0.0.1:" + std::to_string(between.port()) + "/shop").value();
+  auto held = mutex(far, "queue", {.fair = true}).acquire();
+  ASSERT_THAT(held, succeeds());
+  std::atomic<std::size_t> granted = 0;
+  std::vector<task> queue;
+  for (std::size_t i = 0; i < length; ++i) queue.push_back(take_a_turn(near, granted));
+  ASSERT_TRUE(has_waiters(far, "queue", length));
+  const std::size_t before = between.bytes(fault_proxy::way::to_client);
+  EXPECT_THAT(held->release(), succeeds());
+  for (const task& each : queue) ASSERT_TRUE(each.finishes());
+  EXPECT_EQ(granted, length);
+  EXPECT_LT(between.bytes(fault_proxy::way::to_client) - before, length * length / 4 * key_bytes);
 }
 
 TEST_F(etcd_session, a_restart_of_the_server_is_not_a_loss) {

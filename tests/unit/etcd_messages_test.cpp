@@ -37,6 +37,11 @@ TEST(etcd_messages, a_range_is_what_etcd_reads) {
             "\x0a\x02"
             "a/\x12\x02"
             "a0\x18\x02\x28\x02\x30\x02"s);
+  how.created_until = 5;
+  EXPECT_EQ(range_body({"a/", "a0"}, how),
+            "\x0a\x02"
+            "a/\x12\x02"
+            "a0\x18\x02\x28\x02\x30\x02\x68\x05"s);
   EXPECT_EQ(put_body("k", "v", 300), "\x0a\x01k\x12\x01v\x18\xac\x02"s);
   EXPECT_EQ(delete_body({"k"}), "\x0a\x01k"s);
 }

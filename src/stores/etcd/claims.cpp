@@ -1,4 +1,4 @@
-// Joining the queue and leaving it, and changing from reader to writer and back.
+// Joining the queue, waiting in it, and leaving it.
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
@@ -21,6 +21,23 @@ std::string data_in(const entry& which) {
 
 etcd_store::look::of etcd_store::scope_of(spi::mode mode) noexcept {
   return mode == spi::mode::shared ? look::of::no_readers : look::of::all;
+}
+
+std::vector<key_range> etcd_store::ranges_of(look::of scope, const std::string& prefix,
+                                             const std::string& own) {
+  if (scope == look::of::own) return {keys_with(own)};
+  const spi::mode mode = scope == look::of::no_readers ? spi::mode::shared : spi::mode::exclusive;
+  return keys_around(prefix, mode, own);
+}
+
+// An exclusive claim that waits only needs to know the one before it, however long the queue is.
+range_options etcd_store::limits_of(look::of scope, std::int64_t created) {
+  range_options how;
+  if (scope != look::of::last_two) return how;
+  how.limit = 2;
+  how.newest_first = true;
+  how.created_until = created;
+  return how;
 }
 
 // From the answers to keys_around(), of which the first has this index.
@@ -63,11 +80,8 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
       which->owner = lease;
       before = std::exchange(which->uncertain, true);
     }
-    // An exclusive claim only needs to know the one before it.
-    const bool excludes = claim.mode == spi::mode::exclusive;
-    range_options last;
-    last.limit = excludes ? 2 : 0;
-    last.newest_first = excludes;
+    const look::of scope =
+        claim.mode == spi::mode::exclusive ? look::of::last_two : scope_of(claim.mode);
     const auto around = keys_around(which->prefix, claim.mode, which->key);
     txn_writer step;
     step.created({which->key}, txn_writer::relation::equal, 0)
@@ -75,7 +89,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
         .then_put(put_body(which->key, data_in(*which), lease))
         .else_range(range_body({which->key}));
     for (const key_range& each : around) {
-      const std::string body = range_body(each, last);
+      const std::string body = range_body(each, limits_of(scope, 0));
       step.then_range(body).else_range(body);
     }
     std::vector<call> calls;
@@ -102,7 +116,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
     if (which->owner == lease) which->life->accept(proof);
     which->created = done->succeeded ? done->header.revision : own.front().created;
     which->fenced = which->created;
-    co_return seen_in(*done, 1, excludes ? look::of::last_two : scope_of(claim.mode));
+    co_return seen_in(*done, 1, scope);
   }
   co_return failure(errc::unavailable, "etcd: leases end as soon as they are granted");
 }
@@ -110,13 +124,15 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
 task<result<etcd_store::look>> etcd_store::read_line(self_ptr self, entry_ptr which, look::of scope,
                                                      net::patience until) {
   std::int64_t owner = 0;
+  std::int64_t created = 0;
   {
     const lock_guard lock(self->mutex_);
     owner = which->owner;
+    created = which->created;
   }
-  const spi::mode mode = scope == look::of::all ? spi::mode::exclusive : spi::mode::shared;
   std::vector<call> calls;
-  calls.push_back(read_call(keys_around(which->prefix, mode, which->key)));
+  calls.push_back(
+      read_call(ranges_of(scope, which->prefix, which->key), limits_of(scope, created)));
   lease_note proof;
   const replies answers = co_await lease_keeper::ask(which->life, owner, std::move(calls),
                                                      lease_keeper::renews::if_stale, until, proof);
@@ -173,21 +189,28 @@ bool etcd_store::leaves_here(entry& who, const standing& blocker, std::int64_t s
   return found != entries_.end() && found->second->leaving();
 }
 
-// From the last two keys of the queue: what blocks an exclusive claim, if they show it.
+// From its own key and the one before it: what blocks an exclusive claim, if they show it.
 std::optional<standing> etcd_store::known_blocker(const entry& which, const look& seen) {
-  if (seen.scope != look::of::last_two || seen.kvs.size() != 2 || seen.kvs[0].key != which.key)
+  if (seen.scope != look::of::last_two || seen.kvs.size() != 2 || !begins_with_own(which, seen))
     return std::nullopt;
   const line last(which.prefix, seen.kvs);
   if (last.claims().size() != 2 || last.claims()[0].mode == spi::mode::permit) return std::nullopt;
   return last.claims()[0];
 }
 
+bool etcd_store::begins_with_own(const entry& which, const look& seen) {
+  return !seen.kvs.empty() && seen.kvs[0].key == which.key && seen.kvs[0].created == which.created;
+}
+
 task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, look seen,
                                              net::patience until) {
   const spi::claim& claim = *which->claim;
   std::optional<standing> blocker = known_blocker(*which, seen);
-  const bool alone = seen.count == 1 && seen.kvs.size() == 1 && seen.kvs[0].key == which->key;
-  if (alone) co_return spi::granted{};  // settle() fills it in
+  if (seen.kvs.size() == 1 && begins_with_own(*which, seen)) {  // nobody is before it
+    const lock_guard lock(self->mutex_);
+    which->wanted = which->wanted || seen.count > 1;
+    co_return spi::granted{};  // settle() fills it in
+  }
   if (!blocker) {
     if (seen.scope == look::of::last_two) {
       seen = co_await value_of(read_line(self, which, look::of::all, until));
@@ -286,10 +309,13 @@ void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker, s
 task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net::patience until) {
   bool there = false;
   bool first = false;
+  look::of scope = scope_of(which->claim->mode);
   {
     const lock_guard lock(self->mutex_);
     there = which->created != 0 && !which->uncertain;
     first = which->owner == 0;
+    const bool waits = which->where != entry::phase::held;
+    if (waits && which->claim->mode == spi::mode::exclusive) scope = look::of::last_two;
   }
   if (!there && first && !which->claim->queued) {
     result<spi::outcome> tried = co_await try_first(self, which, until);
@@ -298,7 +324,7 @@ task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net
   // Not in one expression: GCC 12 gets an awaited operand of ?: wrong.
   look seen;
   if (there) {
-    seen = co_await value_of(read_line(self, which, scope_of(which->claim->mode), until));
+    seen = co_await value_of(read_line(self, which, scope, until));
   } else {
     seen = co_await value_of(put_in_line(self, which, until));
   }
@@ -384,67 +410,6 @@ etcd_store::follow_up etcd_store::settled(const entry_ptr& which) {
 void etcd_store::carry_out(const follow_up& rest) {
   for (const auto each : rest.unneeded) watches_->remove(each);
   if (rest.next) look_again(rest.next);
-}
-
-// From reader to writer and back. The claim's own key keeps its place in the queue; a second key
-// says what it has become, below write/, where Go's readers look for writers.
-task<result<spi::granted>> etcd_store::change_mode(self_ptr self, entry_ptr which, spi::mode to,
-                                                   net::patience until) {
-  std::int64_t owner = 0;
-  {
-    const lock_guard lock(self->mutex_);
-    owner = which->owner;
-    if (which->where != entry::phase::held) co_return failure(errc::lost, "not held any more");
-  }
-  const std::string mode = mode_key(which->prefix, which->kind, which->id);
-  const std::string value = to == spi::mode::shared ? "shared" : "exclusive";
-  for (int round = 0; round < look_limit; ++round) {
-    std::vector<call> reads;
-    reads.push_back(range_call(keys_with(which->prefix)));
-    lease_note proof;
-    const replies looked = co_await lease_keeper::ask(which->life, owner, std::move(reads),
-                                                      lease_keeper::renews::if_stale, until, proof);
-    if (!looked[0]) co_return tl::unexpected(looked[0].error());
-    if (!looked[0]->ok()) {
-      co_return tl::unexpected(refusal("read", which->prefix, looked[0]->status));
-    }
-    const range_answer seen = co_await value_of(read_range(looked[0]->body));
-    const line order(which->prefix, seen.kvs);
-    const std::size_t place = order.find(which->id, which->created);
-    if (place == line::none) co_return failure(errc::lost, "the claim's key was removed");
-    const standing& mine = order.claims()[place];
-    if (mine.lease == owner) which->life->accept(proof);
-    if (mine.mode == to) {  // also where an unanswered earlier request did it
-      const lock_guard lock(self->mutex_);
-      which->mode = to;
-      which->changed = mine.changed;
-      which->fenced = mine.fenced;
-      co_return self->grant_of(*which, self->now());
-    }
-    if (to == spi::mode::exclusive) {
-      for (std::size_t i = 0; i < order.claims().size(); ++i) {
-        if (i == place || !order.holds(i)) continue;
-        co_return failure(errc::would_deadlock, "other readers hold it");
-      }
-    }
-    txn_writer step;
-    step.created({which->key}, txn_writer::relation::equal, which->created);
-    // Nobody came since the look: a newer reader would hold by now.
-    if (to == spi::mode::exclusive) {
-      step.modified(keys_with(which->prefix), txn_writer::relation::less, seen.header.revision + 1);
-    }
-    step.then_put(put_body(mode, value, owner));
-    const result<txn_answer> done = co_await ask_txn(self->way_, step, "put", mode, until);
-    if (!done && done.error() == errc::lost) which->life->ended(owner);
-    if (!done) co_return tl::unexpected(done.error());
-    if (!done->succeeded) continue;
-    const lock_guard lock(self->mutex_);
-    which->mode = to;
-    which->changed = true;
-    which->fenced = done->header.revision;
-    co_return self->grant_of(*which, self->now());
-  }
-  co_return failure(errc::unavailable, "etcd: the line keeps changing");
 }
 
 }  // namespace holdfast::etcd

@@ -162,9 +162,11 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   void spare(const entry& which);
   void forgotten(const entry& which);
 
-  // claims.cpp
+  // modes.cpp
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
                                                 net::patience until);
+
+  // claims.cpp
   static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
   spi::departure removed(entry& which, std::int64_t deleted, std::int64_t revision);
   struct follow_up {
@@ -179,7 +181,8 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
     enum class of : std::uint8_t {
       all,         // the whole queue
       no_readers,  // except ourselves
-      last_two     // ours and the one before it
+      last_two,    // ours and the one before it; `count` is that of the whole queue
+      own          // no other claim
     };
     of scope{};
     std::int64_t revision = 0;  // as of when
@@ -193,11 +196,15 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   static task<result<look>> read_line(self_ptr self, entry_ptr which, look::of scope,
                                       net::patience until);
   [[nodiscard]] static look::of scope_of(spi::mode mode) noexcept;
+  [[nodiscard]] static std::vector<key_range> ranges_of(look::of scope, const std::string& prefix,
+                                                        const std::string& own);
+  [[nodiscard]] static range_options limits_of(look::of scope, std::int64_t created);
   [[nodiscard]] static look seen_in(txn_answer& done, std::size_t first, look::of scope);
   [[nodiscard]] static bool doubtful(const line& order, const spi::claim& claim, std::size_t place);
   static task<result<spi::outcome>> try_first(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::outcome>> judge(self_ptr self, entry_ptr which, look seen,
                                           net::patience until);
+  [[nodiscard]] static bool begins_with_own(const entry& which, const look& seen);
   [[nodiscard]] static std::optional<standing> known_blocker(const entry& which, const look& seen);
   void stand_behind(const entry_ptr& which, const standing& blocker, std::int64_t seen);
   bool first_for_permits(const entry_ptr& which);

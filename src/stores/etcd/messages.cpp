@@ -223,7 +223,7 @@ std::string range_body(const key_range& of, const range_options& how) {
   proto_writer out(body);
   out.bytes(1, of.key).bytes(2, of.end).signed_number(3, how.limit).signed_number(4, how.revision);
   if (how.newest_first) out.number(5, descending).number(6, by_creation);
-  out.flag(8, how.keys_only);
+  out.flag(8, how.keys_only).signed_number(13, how.created_until);
   return body;
 }
 
@@ -263,9 +263,9 @@ txn_writer& txn_writer::add(std::uint32_t branch, std::uint32_t kind, const std:
   return *this;
 }
 
-call read_call(const std::vector<key_range>& of) {
+call read_call(const std::vector<key_range>& of, const range_options& how) {
   txn_writer reads;
-  for (const key_range& each : of) reads.then_range(range_body(each));
+  for (const key_range& each : of) reads.then_range(range_body(each, how));
   return std::move(reads).made();
 }
 

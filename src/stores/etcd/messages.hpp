@@ -99,7 +99,8 @@ struct range_options {
   std::int64_t limit = 0;     // 0: all
   bool newest_first = false;  // by creation; else in the order of the keys
   bool keys_only = false;
-  std::int64_t revision = 0;  // 0: the current one
+  std::int64_t revision = 0;       // 0: the current one
+  std::int64_t created_until = 0;  // leaves out keys that were created later; 0: none
 };
 
 // Bodies: of a call, or of an operation within a transaction. A range is linearizable.
@@ -136,7 +137,7 @@ class txn_writer {
 };
 
 // All of these at one revision; like a range, the current one.
-call read_call(const std::vector<key_range>& of);
+call read_call(const std::vector<key_range>& of, const range_options& how = {});
 
 call lease_grant_call(std::int64_t seconds);
 call lease_call(method what, std::int64_t lease);

@@ -27,8 +27,7 @@ spi::holder shown(const standing& what) {
 
 task<result<line>> etcd_store::look_at(self_ptr self, std::string prefix, look::of scope,
                                        std::string own, net::patience until) {
-  const spi::mode mode = scope == look::of::all ? spi::mode::exclusive : spi::mode::shared;
-  call reads = read_call(keys_around(prefix, mode, own));
+  call reads = read_call(ranges_of(scope, prefix, own));
   const reply answer = co_await value_of(ask_one(self->way_, reads, "read", prefix, until));
   txn_answer done = co_await value_of(read_txn(answer.body));
   co_return line(prefix, seen_in(done, 0, scope).kvs, done.header.revision);

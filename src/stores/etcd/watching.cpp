@@ -95,8 +95,12 @@ void etcd_store::others_news(const entry_ptr& which, const watch_news& news) {
 
 flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
   const time_point deadline = self->now() + which->time_to_look();
-  const result<line> order =
-      co_await look_at(self, which->prefix, scope_of(which->claim->mode), which->key, deadline);
+  look::of scope = scope_of(which->claim->mode);
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->wanted) scope = look::of::own;  // others are of no interest any more
+  }
+  const result<line> order = co_await look_at(self, which->prefix, scope, which->key, deadline);
   if (!order) co_return;  // the next renewal looks again
   std::shared_ptr<spi::wakeup> wanted;
   std::shared_ptr<spi::wakeup> revoked;
