@@ -162,7 +162,7 @@ void session::opened(link& which, const greeting& theirs) {
     proof_.begin(which.greeted_at(), now, spacing);
   }
   set_open(now);
-  ping_sent_.reset();
+  pings_.clear();
   if (!options_->user.empty()) link_->queue(framed(auth_xid, make_auth(*options_)));
   watches_.take_all(events);
   send_waiting(refused, now);
@@ -218,8 +218,9 @@ void session::take_frame(const std::string& frame, time_point now,
   if (zxid > 0) last_zxid_ = std::max(last_zxid_, zxid);
   if (xid == event_xid) return watches_.take(read_event(from.rest()), events);
   if (xid == ping_xid) {
-    if (ping_sent_) proof_.answered(*ping_sent_, now, false);
-    return ping_sent_.reset();
+    if (pings_.empty()) return;
+    proof_.answered(pings_.front(), now, false);
+    return pings_.pop_front();
   }
   if (xid == auth_xid) {
     if (answer != code::ok) broken = error{errc::denied, "zookeeper: the login was refused"};
@@ -260,7 +261,7 @@ void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
   }
   stores::take_waiting(waiting_, why, unanswered,
                        [&](const pending& one) { return answers(why, one.until); });
-  ping_sent_.reset();
+  pings_.clear();
   rest_or_idle(now);
   lock.unlock();
   if (gone != nullptr) gone->close();
@@ -337,17 +338,19 @@ void session::check_deadlines() {
   }
   time_point stalled_at = time_point::max();
   if (!in_flight_.empty()) stalled_at = in_flight_.front().sent + stall_limit();
-  if (ping_sent_) stalled_at = std::min(stalled_at, *ping_sent_ + stall_limit());
+  if (!pings_.empty()) stalled_at = std::min(stalled_at, pings_.front() + stall_limit());
   next = std::min(next, stalled_at);
   const bool stalled = state_ == state::open && stalled_at <= now;
   std::shared_ptr<link> nudged;
   if (state_ == state::open && !stalled && !in_flight_.empty()) {
-    const time_point nudge_at = in_flight_.front().sent + nudge_after();
-    if (nudge_at <= now && !ping_sent_) {
+    time_point nudge_at = in_flight_.front().sent + nudge_after();
+    if (!pings_.empty()) nudge_at = std::max(nudge_at, pings_.back() + nudge_after());
+    if (nudge_at <= now) {
       ping(now);
       nudged = link_;
+      nudge_at = now + nudge_after();
     }
-    next = std::min(next, nudge_at > now ? nudge_at : now + nudge_after());
+    next = std::min(next, nudge_at);
   }
   if (!stalled) watch_deadline(next);
   if (stalled) {
@@ -361,7 +364,8 @@ void session::check_deadlines() {
 }
 
 // ZooKeeper 3.8.0 under load may not process a request until another one comes (`cons` shows it as
-// received and not answered): after this time we send one.
+// received and not answered): after this time we send one, and then again, since that one may have
+// come too early. The connection is given up before there are many.
 duration session::nudge_after() const noexcept {
   return std::min<duration>(stall_limit() / 2, std::chrono::milliseconds(50));
 }
@@ -401,7 +405,7 @@ void session::beat(std::uint64_t turn) {
     prove(shared_from_this(), id, made, deadline);
     return;
   }
-  if (ping_sent_ || now - last_sent_ < timeout_ / 3) return;
+  if (!pings_.empty() || now - last_sent_ < timeout_ / 3) return;
   ping(now);
   watch_deadline(now + stall_limit());
   const std::shared_ptr<link> out = link_;
@@ -411,7 +415,7 @@ void session::beat(std::uint64_t turn) {
 
 // Called with the mutex held, while open. Goes out with the next flush.
 void session::ping(time_point now) {
-  ping_sent_ = now;
+  pings_.push_back(now);
   last_sent_ = now;
   link_->queue(framed(ping_xid, request{opcode::ping, {}}));
 }

@@ -286,7 +286,7 @@ class session final : public link_user, public net::reconnecting_connection<sess
   std::deque<pending> waiting_;
   watch_table watches_;
   time_point last_sent_{};
-  std::optional<time_point> ping_sent_;
+  std::deque<time_point> pings_;  // not answered: when each was sent
   spi::runtime::timer_id beat_timer_ = 0;
   std::uint64_t beat_turn_ = 0;    // of the timer that counts
   std::int64_t beating_node_ = 0;  // the session whose node for proofs was made
