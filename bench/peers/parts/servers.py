@@ -87,6 +87,18 @@ def redis_cluster(folder):
         yield f"127.0.0.1:{ports[0]}/cluster", f"redis+cluster://127.0.0.1:{ports[0]}", None
 
 
+def wait_until_it_serves(port):
+    """ZooKeeper listens before it serves, and hangs up until then."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as asks:
+            asks.sendall(b"srvr")
+            if b"Mode:" in asks.makefile("rb").read():
+                return
+        time.sleep(0.05)
+    raise RuntimeError("ZooKeeper does not serve")
+
+
 @contextlib.contextmanager
 def zookeeper(folder):
     port = free_port()
@@ -98,6 +110,7 @@ def zookeeper(folder):
     command = ["java", "-Xmx512m", "-cp", classes, "-Dzookeeper.jmx.log4j.disable=true",
                "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings)]
     with running(command, port) as process:
+        wait_until_it_serves(port)
         yield f"127.0.0.1:{port}", f"zookeeper://127.0.0.1:{port}", process.pid
 
 
