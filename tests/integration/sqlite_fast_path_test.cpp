@@ -83,6 +83,19 @@ TEST(sqlite_fast_path, does_not_write_into_the_row_of_another_name) {
   EXPECT_EQ(client.inspect("stock").holders.size(), 1U);
 }
 
+TEST(sqlite_fast_path, serves_hundreds_of_names_that_are_used_in_turn) {
+  // Broken: each name is forgotten before it is used again, and every lock costs three times as much.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  constexpr int names = 300;
+  for (int i = 0; i < 2 * names; ++i) {
+    const auto claim = client.claim("job/" + std::to_string(i % names));
+    ASSERT_TRUE(granted(client.attempt(claim)));
+    ASSERT_TRUE(client.leave(claim));
+  }
+  EXPECT_EQ(raw_database(file.path()).number("SELECT count(*) FROM resources"), names);
+}
+
 TEST(sqlite_fast_path, tells_an_observer_that_came_meanwhile) {
   // Broken: `watch` misses a lock that its store uses from memory.
   const embedded_file file;

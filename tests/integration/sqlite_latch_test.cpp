@@ -144,24 +144,24 @@ TEST(sqlite_observer, keeps_no_name_that_is_not_in_use) {
   const embedded_client client(file.path());
   const auto all = client.store().observe({"", ""}, [](const auto&) {});
   ASSERT_TRUE(all);
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 2'500; ++i) {
     const auto claim = client.claim("job/" + std::to_string(i));
     ASSERT_TRUE(granted(client.attempt(claim)));
     ASSERT_TRUE(client.leave(claim));
   }
-  EXPECT_LT(raw_database(file.path()).number("SELECT count(*) FROM resources"), 300);
+  EXPECT_LT(raw_database(file.path()).number("SELECT count(*) FROM resources"), 1'300);
 }
 
 TEST(sqlite_latch, that_has_ended_is_forgotten_with_all_of_its_rows) {
   // Broken: the file keeps every latch whose name is not used again.
   const embedded_file file;
   const embedded_client client(file.path());
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 2'500; ++i) {
     ASSERT_TRUE(client.set_latch("job/" + std::to_string(i), 1, client.claim()->id, 1ms));
   }
   raw_database raw(file.path());
   for (const std::string table : {"resources", "latches", "latch_changes"}) {
-    EXPECT_LT(raw.number("SELECT count(*) FROM " + table), 300) << table;
+    EXPECT_LT(raw.number("SELECT count(*) FROM " + table), 1'300) << table;
   }
 }
 

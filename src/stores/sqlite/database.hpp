@@ -165,6 +165,7 @@ struct statements {
   statement exchange_resource{owner, statement_text("exchange_resource")};
   statement delete_resource{owner, statement_text("delete_resource")};
   statement resources_from{owner, statement_text("resources_from")};
+  statement resource_after{owner, statement_text("resource_after")};
   statement resources_named{owner, statement_text("resources_named")};
   statement greatest_last{owner, statement_text("greatest_last")};
   statement claim{owner, statement_text("claim")};

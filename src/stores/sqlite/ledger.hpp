@@ -71,6 +71,8 @@ struct ledger_limits {
   // Resources of which only the fence is left are forgotten gradually as new ones come, so that the
   // table grows with the names in use and not with all names ever used.
   static constexpr std::int64_t forgetting_step = 64;
+  // So many are kept: a name that is used again soon then has its row.
+  static constexpr std::int64_t kept_resources = 1'000;
   // At most so many waiters are in the resource's own row, and only while that and the name take no
   // more than so many bytes: longer rows do not fit into one page.
   static constexpr std::size_t line_limit = 4;
@@ -147,6 +149,7 @@ class ledger : public ledgers::book {
 
   resource_row* load(std::string_view key);
   void write(resource_row& at);
+  [[nodiscard]] bool beyond_kept();
   void forget_some(spi::server_time now);
   std::vector<resource_row> named(const std::string& space, const std::string& prefix);
   contents contents_of(const resource_row& at);

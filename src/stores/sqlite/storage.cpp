@@ -67,7 +67,7 @@ ledgers::resource& ledger::make(const spi::resource_id& id, spi::server_time now
   run(statements_.insert_resource, bytes(row.key), static_cast<std::int64_t>(row.last),
       bytes(body));
   row.id = statements_.owner.last_row();
-  if (row.id % ledger_limits::forgetting_step == 0) forget_some(now);
+  if (row.id % ledger_limits::forgetting_step == 0 && beyond_kept()) forget_some(now);
   return row;
 }
 
@@ -89,6 +89,11 @@ void ledger::write(resource_row& at) {
   }
   if (remembered_.size() >= ledger_limits::remembered_limit) remembered_.clear();
   remembered_.insert_or_assign(at.key, at);
+}
+
+bool ledger::beyond_kept() {
+  query beyond(statements_.resource_after, ledger_limits::kept_resources);
+  return beyond.next();
 }
 
 void ledger::forget_some(spi::server_time now) {
