@@ -80,6 +80,29 @@ def opens_a_timeline(page):
     page.press("Escape")
 
 
+def shows_no_other_lock_s_answer(page):
+    """Another lock is chosen while the answer about the first is on its way: it must not be shown as the second's."""
+    page.run("""(() => {
+      const send = window.fetch;
+      window.asked = [];
+      window.fetch = (path, options) => !path.startsWith("api/locks/") ? send(path, options)
+        : new Promise((resolve) => asked.push({path, answer: () => resolve(send(path, options))}));
+      window.answerAll = () => { window.fetch = send; for (const one of asked) one.answer(); };
+    })()""")
+    page.click("#row-1")
+    page.wait("asked.length === 1 && asked[0].path.includes('/another?')", "asked about the first")
+    page.click("#row-0")
+    page.wait(f"{TITLE} === 'nightly'")
+    page.run("asked[0].answer()")
+    page.wait("asked.length === 2 && asked[1].path.includes('/nightly?')", "then about the second")
+    page.run("drawPanel()")
+    check(page.run("panel.status.textContent") == "…", "nothing is known of the second yet")
+    check(page.run("document.querySelector('#revoke')") is None, "and nothing can be done to it")
+    page.run("answerAll()")
+    page.wait("panel.status.textContent === 'Held by 1 holder.'", "its own answer is shown")
+    page.press("Escape")
+
+
 def revokes(page, nightly):
     page.click("#row-0")
     page.click("#revoke")
@@ -110,6 +133,7 @@ def main():
             hostile_text_stays_text(page)
             sorts_and_filters(page)
             opens_a_timeline(page)
+            shows_no_other_lock_s_answer(page)
             revokes(page, nightly)
             fits_a_phone(page)
             check(not page.complaints, page.complaints)

@@ -116,13 +116,14 @@ class Browser:
         return value
 
     def place_of(self, selector):
-        """The centre of a visible element."""
+        """The centre of a visible element that nothing covers."""
         return self.wait(f"""(() => {{
           const node = document.querySelector({json.dumps(selector)});
           if (!node) return null;
           node.scrollIntoView({{block: "nearest"}});
           const box = node.getBoundingClientRect();
-          return box.width && box.height ? [box.x + box.width / 2, box.y + box.height / 2] : null;
+          const place = [box.x + box.width / 2, box.y + box.height / 2];
+          return box.width && box.height && node.contains(document.elementFromPoint(...place)) ? place : null;
         }})()""", f"{selector} can be seen")
 
     def click(self, selector):

@@ -148,18 +148,24 @@ const refreshPanel = async () => {
   const lock = panel.lock;
   if (!lock || panelBusy) return;
   panelBusy = true;
+  let detail = null;
+  let trouble = "";
   try {
-    const detail = await askJson(lockPath(lock));
+    detail = await askJson(lockPath(lock));
     takeDetail(lock, detail);
-    panel.trouble = "";
-    panel.past = detail;
   } catch (problem) {
-    panel.trouble = problem.message;
+    trouble = problem.message;
   } finally {
     panelBusy = false;
   }
-  if (panel.lock === lock) redraw(drawPanel);
-  else if (panel.lock) refreshPanel();
+  // Another one may have been chosen while this one was asked about.
+  if (panel.lock === lock) {
+    panel.trouble = trouble;
+    if (detail) panel.past = detail;
+    redraw(drawPanel);
+  } else if (panel.lock) {
+    refreshPanel();
+  }
 };
 
 const drawPanelFrame = () => {
