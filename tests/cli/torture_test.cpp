@@ -47,6 +47,13 @@ class torture : public command_line {
     EXPECT_NE(got.out.find("at most one valid holder"), std::string::npos) << got.out;
     EXPECT_TRUE(std::regex_search(got.out, std::regex("violations +0"))) << got.out;
   }
+  // A rare finding is not to be found again.
+  void keep(const std::string& file, const std::string& engine) {
+    const auto kept = std::filesystem::current_path() / ("torture-" + engine + ".json");
+    std::error_code why;
+    std::filesystem::copy_file(file, kept, std::filesystem::copy_options::overwrite_existing, why);
+    ADD_FAILURE() << "the history: " << kept << ' ' << why.message();
+  }
   std::string leftovers() {
     return shell_.run({"sh", "-c", "ls -d holdfast-test-* 2>/dev/null"}).out;
   }
@@ -71,6 +78,7 @@ TEST_P(torture_of, an_engine_finds_nothing_broken) {
   }
   EXPECT_EQ(leftovers(), "");
   EXPECT_EQ(run({"check", home_ / "run.json"}).code, 0) << "the stored history is another";
+  if (HasFailure()) keep(home_ / "run.json", one.engine);
 }
 
 std::string trial_name(const ::testing::TestParamInfo<trial>& info) {

@@ -136,6 +136,38 @@ TEST(judge, a_waiter_that_is_reconnecting_may_be_passed_over) {
   EXPECT_EQ(passed_over(3000), "FIFO");
 }
 
+TEST(judge, a_waiter_whose_client_has_just_started_may_be_passed_over) {
+  // Broken: a false alarm where a client waits before its notification connection is there.
+  const auto passed_over = [&](int asks) {
+    history told;
+    told.fair().line(0, what::started, 2, sim::nobody, 0, 1);
+    told.asks(0, 1, 1).granted(0, 1, 1, 5);
+    told.asks(asks, 2, 2).in_line(asks + 1, 2, 2).asks(asks + 2, 3, 3).in_line(asks + 3, 3, 3);
+    told.ends(asks + 10, 1, 1).granted(asks + 11, 3, 3, 6).ends(asks + 12, 3, 3);
+    return told.granted(asks + 13, 2, 2, 7).findings();
+  };
+  EXPECT_EQ(passed_over(1000), "");
+  EXPECT_EQ(passed_over(3000), "FIFO");
+}
+
+TEST(judge, an_offer_to_a_waiter_whose_withdrawal_was_cut_off_runs_out) {
+  // Broken: a false alarm if a client gave up just before its network did.
+  const auto truncate = static_cast<int>(fault::truncate);
+  const auto passed_over = [&](bool disturbed) {
+    history told;
+    told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
+    told.asks(100, 2, 2).in_line(101, 2, 2).asks(102, 3, 3).in_line(103, 3, 3);
+    told.gives_up(110, 2, 2, errc::cancelled);
+    if (disturbed) told.line(111, what::trouble_began, 2, sim::nobody, 0, truncate);
+    told.ends(115, 1, 1);
+    if (disturbed) told.line(500, what::trouble_ended, 2, sim::nobody, 0, truncate);
+    told.asks(1110, 4, 4).granted(1116, 4, 4, 6).ends(1117, 4, 4);
+    return told.granted(1200, 3, 3, 7).findings();
+  };
+  EXPECT_EQ(passed_over(true), "");
+  EXPECT_EQ(passed_over(false), "FIFO");
+}
+
 TEST(judge, a_fault_of_the_network_goes_on_for_the_process_that_replaces_one) {
   // Broken: a false alarm if a client was killed while answers to it were cut off, which cost the
   // next one its connections.
@@ -146,10 +178,10 @@ TEST(judge, a_fault_of_the_network_goes_on_for_the_process_that_replaces_one) {
     told.asks(1, 1, 1).granted(1, 1, 1, 5);
     if (disturbed) told.line(100, what::trouble_began, 2, sim::nobody, 0, truncate);
     told.line(110, what::killed, 2).line(120, what::started, 4, sim::nobody, 0, 1);
-    told.asks(200, 4, 4).in_line(201, 4, 4).asks(210, 3, 3).in_line(211, 3, 3);
-    told.ends(220, 1, 1).granted(221, 3, 3, 6).ends(222, 3, 3);
-    if (disturbed) told.line(230, what::trouble_ended, 2, sim::nobody, 0, truncate);
-    return told.granted(240, 4, 4, 7).findings();
+    told.asks(3200, 4, 4).in_line(3201, 4, 4).asks(3210, 3, 3).in_line(3211, 3, 3);
+    told.ends(3220, 1, 1).granted(3221, 3, 3, 6).ends(3222, 3, 3);
+    if (disturbed) told.line(3230, what::trouble_ended, 2, sim::nobody, 0, truncate);
+    return told.granted(3240, 4, 4, 7).findings();
   };
   EXPECT_EQ(passed_over(true), "");
   EXPECT_EQ(passed_over(false), "FIFO");

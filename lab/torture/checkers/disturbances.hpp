@@ -101,8 +101,9 @@ class disturbances {
 };
 
 // Where an offer may have run out: a client that was killed or disturbed had asked for the
-// resource, and for a while nobody was seen to hold it. The first waiter to be heard from after
-// that is next, so for a re-check's time the order of the waiters proves nothing.
+// resource, also if it has given up since (its withdrawal may not have arrived), and for a while
+// nobody was seen to hold it. The first waiter to be heard from after that is next, so for a
+// re-check's time the order of the waiters proves nothing.
 class lapses {
  public:
   explicit lapses(const sim::facts& known) : facts_(known) {}
@@ -113,8 +114,12 @@ class lapses {
       case sim::what::acquire_invoked:
         asked_[line.hold] = {line.process, line.resource};
         return;
-      case sim::what::acquire_granted:
       case sim::what::acquire_failed:
+        if (const auto found = asked_.find(line.hold); found != asked_.end()) {
+          found->second.until = line.at + settling;
+        }
+        return;
+      case sim::what::acquire_granted:
       case sim::what::validity_ended:
         asked_.erase(line.hold);
         busy(line);
@@ -141,6 +146,7 @@ class lapses {
   struct asker {
     std::int32_t process = sim::nobody;
     std::int32_t resource = sim::nobody;
+    sim::moment until = sim::moment::max();  // by then its withdrawal has arrived
   };
   struct place {
     sim::moment busy{};  // last seen to be granted or released
@@ -151,6 +157,7 @@ class lapses {
   };
 
   void note_absence(const sim::record& line, const disturbances& known) {
+    std::erase_if(asked_, [&](const auto& each) { return each.second.until < line.at; });
     for (const auto& [hold, each] : asked_) {
       const bool died = line.kind == sim::what::killed && each.process == line.process;
       if (!died && !known.now(each.process)) continue;
@@ -159,7 +166,6 @@ class lapses {
     }
   }
   void busy(const sim::record& line) {
-    if (line.kind == sim::what::acquire_failed) return;
     place& at = places_[line.resource];
     const auto kind = facts_.resources.at(static_cast<std::size_t>(line.resource)).kind;
     // Other readers and permits may be held beside an offered one.

@@ -2,7 +2,7 @@
 // that was told its place is in the queue for certain; in histories from other sources, where
 // nobody is told, a client is taken to be in the queue a margin after it asked. Judged only if
 // nothing disturbed the waiter that was passed over, including shortly before it asked: a client
-// that is cut off or stopped may lose its turn, its connections come back one after another, and a
+// that is cut off or stopped may lose its turn, its connections come (back) one after another, and a
 // server that is gone may forget the queue; and not just after an offer may have run out.
 #pragma once
 
@@ -27,6 +27,9 @@ class fair_order final : public sim::checker {
     disturbances_.see(line);
     lapses_.see(line, disturbances_);
     switch (line.kind) {
+      case sim::what::started:
+        started_[line.process] = line.at;
+        return;
       case sim::what::acquire_invoked:
         if (line.fair) waiting_[line.hold] = {line.at, line.until, line.process, line.resource};
         return;
@@ -79,13 +82,17 @@ class fair_order final : public sim::checker {
       // Gives up, or is about to.
       const duration slack = each.in_line ? duration{} : margin_;
       if (each.patience != forever && each.since + each.patience <= line.at + slack) continue;
-      if (disturbances_.since(each.process, each.since - reconnecting) ||
-          disturbances_.since(winner.process, each.since)) {
-        continue;
-      }
+      if (connects(each) || disturbances_.since(winner.process, each.since)) continue;
       if (lapses_.near(each.resource, line.at)) continue;
       each.passed_by = line.hold;
     }
+  }
+  // It may have asked before the engine could notify it: then it is not connected, as G7.1 says.
+  [[nodiscard]] bool connects(const waiter& who) const {
+    const sim::moment before = who.since - connecting;
+    const auto started = started_.find(who.process);
+    return disturbances_.since(who.process, before) ||
+           (started != started_.end() && started->second >= before);
   }
   // It was passed over, and was still waiting.
   void convict(const sim::record& line) {
@@ -98,13 +105,13 @@ class fair_order final : public sim::checker {
          {line.hold, found->second.passed_by});
   }
 
-  // A client that the engine cannot notify yet is not connected, as G7.1 says.
-  static constexpr duration reconnecting = std::chrono::seconds(2);
+  static constexpr duration connecting = std::chrono::seconds(2);
 
   const duration margin_;
   bool places_told_ = false;  // to some
   disturbances disturbances_;
   lapses lapses_;
+  std::map<std::int32_t, sim::moment> started_;  // by process
   std::map<std::int32_t, waiter> waiting_;
 };
 
