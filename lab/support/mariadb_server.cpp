@@ -20,6 +20,8 @@ namespace holdfast::test {
 
 namespace {
 
+constexpr int attempts = 5;  // to start it
+
 // Debian installs the server in a folder of root's PATH, and the scripts of its system tables
 // beside it.
 std::string program() {
@@ -90,11 +92,10 @@ mariadb_server::mariadb_server(mariadb_options options)
     : options_(std::move(options)),
       folder_(options_.durable ? std::filesystem::temp_directory_path() : place_in_memory()) {
   initialise();
-  constexpr int attempts = 5;  // another process may take the port before the server does
   for (int left = attempts; left > 0; --left) {
-    port_ = free_port();
+    port_ = free_port();  // another process may take it before the server does
     launch();
-    if (eventually([this] { return answers() || !process_.alive(); }) && process_.alive()) return;
+    if (has_started()) return;
   }
   throw std::runtime_error("mariadbd does not start: " + log());
 }
@@ -134,7 +135,7 @@ std::string mariadb_server::log() const { return end_of_log(folder_.path() / "lo
 
 bool mariadb_server::answers() const {
   try {
-    return sql("SELECT 1") == "1";
+    return sql("SELECT 1", std::chrono::seconds(5)) == "1";
   } catch (const std::runtime_error&) {
     return false;
   }
@@ -155,15 +156,21 @@ void mariadb_server::stop() {
 
 void mariadb_server::kill() { process_.end(SIGKILL); }
 
-void mariadb_server::await_start() {
-  if (!eventually([this] { return answers() || !process_.alive(); }) || !process_.alive()) {
-    throw std::runtime_error("mariadbd does not start again: " + log());
-  }
+// Otherwise it has ended. MariaDB 10.11 was seen to start forever: its first thread waited for
+// another one of its own, which had been there before it.
+bool mariadb_server::has_started() {
+  if (eventually([this] { return answers() || !process_.alive(); }) && process_.alive())
+    return true;
+  if (process_.alive()) process_.end(SIGKILL);
+  return false;
 }
 
 void mariadb_server::start() {
-  launch();
-  await_start();
+  for (int left = attempts; left > 0; --left) {
+    launch();
+    if (has_started()) return;
+  }
+  throw std::runtime_error("mariadbd does not start again: " + log());
 }
 
 void mariadb_server::restart() {
@@ -182,9 +189,10 @@ void mariadb_server::replicate(const mariadb_server& primary) {
 
 void mariadb_server::promote() { sql("STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0"); }
 
-std::string mariadb_server::sql(const std::string& statements) const {
+std::string mariadb_server::sql(const std::string& statements, std::chrono::seconds greeted) const {
   std::string output =
-      run_program({"mariadb", "--no-defaults", "--socket", socket(), "--user", "tester", "--batch",
+      run_program({"mariadb", "--no-defaults", "--socket", socket(), "--user", "tester",
+                   "--connect-timeout", std::to_string(greeted.count()), "--batch",
                    "--skip-column-names", "--database", "locks", "--execute", statements});
   while (!output.empty() && output.back() == '\n') output.pop_back();
   return output;

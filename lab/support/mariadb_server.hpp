@@ -5,6 +5,7 @@
 #include "support/child_process.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,13 +48,14 @@ class mariadb_server {
   void promote();
 
   // Runs statements with the command line client over the unix socket; returns its bare output
-  // without the final newline. Throws std::runtime_error.
-  std::string sql(const std::string& statements) const;
+  // without the final newline. Throws std::runtime_error, also if the server does not greet in time.
+  std::string sql(const std::string& statements,
+                  std::chrono::seconds greeted = std::chrono::minutes(1)) const;
 
  private:
   void initialise();
   void launch();
-  void await_start();
+  bool has_started();
   [[nodiscard]] bool answers() const;
 
   const mariadb_options options_;

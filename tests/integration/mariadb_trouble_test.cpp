@@ -52,6 +52,14 @@ class mariadb_trouble : public testing::Test {
   const std::string url_ = troubled_mariadb().url(prefix_);
 };
 
+TEST_F(mariadb_trouble, a_server_that_greets_nobody_is_given_up) {
+  // Broken: a run that waits forever for a server that never finishes its start.
+  troubled_mariadb().pause();
+  EXPECT_THROW(troubled_mariadb().sql("SELECT 1", 1s), std::runtime_error);
+  troubled_mariadb().resume();
+  EXPECT_EQ(troubled_mariadb().sql("SELECT 1"), "1");
+}
+
 TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
   // Broken: every restart of the database loses all locks.
   const client a = open_client(url_);
