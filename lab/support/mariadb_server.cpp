@@ -159,8 +159,8 @@ void mariadb_server::kill() { process_.end(SIGKILL); }
 // Otherwise it has ended. MariaDB 10.11 was seen to start forever: its first thread waited for
 // another one of its own, which had been there before it.
 bool mariadb_server::has_started() {
-  if (eventually([this] { return answers() || !process_.alive(); }) && process_.alive())
-    return true;
+  const bool known = eventually([this] { return answers() || !process_.alive(); });
+  if (known && process_.alive()) return true;
   if (process_.alive()) process_.end(SIGKILL);
   return false;
 }

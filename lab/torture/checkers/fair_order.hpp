@@ -2,8 +2,8 @@
 // that was told its place is in the queue for certain; in histories from other sources, where
 // nobody is told, a client is taken to be in the queue a margin after it asked. Judged only if
 // nothing disturbed the waiter that was passed over, including shortly before it asked: a client
-// that is cut off or stopped may lose its turn, its connections come (back) one after another, and a
-// server that is gone may forget the queue; and not just after an offer may have run out.
+// that is cut off or stopped may lose its turn, its connections come one after another, also at its
+// start, and a server that is gone may forget the queue; and not just after an offer may have run out.
 #pragma once
 
 #include "sim/checker.hpp"
